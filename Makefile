@@ -1,0 +1,40 @@
+# python3 and make are all that is needed; everything else is installed into .venv.
+VENV := .venv
+BIN := $(VENV)/bin
+export DAGSTER_HOME ?= $(CURDIR)/.dagster
+export RECIPES_PROJECT ?= $(CURDIR)/examples/demo
+
+.PHONY: demo test dev lint install install-demo clean
+
+demo: install-demo  ## draw a small archive, run its recipe, print where the results are
+	@$(BIN)/python -m recipes_orchestration.demo
+
+test: install  ## every test, the slow ones too
+	$(BIN)/pytest
+
+dev: install-demo  ## the Dagster UI on port 3000
+	@mkdir -p $(DAGSTER_HOME) && cp dagster.yaml $(DAGSTER_HOME)/dagster.yaml
+	$(BIN)/dagster dev -w workspace.yaml -p 3000
+
+lint: install  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+install: $(VENV)/.dev
+install-demo: $(VENV)/.demo
+
+$(BIN)/uv:
+	python3 -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[ocr,nlp]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .dagster examples/demo/pages examples/demo/library examples/demo/.recipes

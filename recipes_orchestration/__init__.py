@@ -1,0 +1,1 @@
+"""Multi-step recipes over folders of scanned pages, as partitioned Dagster assets."""

@@ -1,0 +1,56 @@
+"""The one tree of errors. Every message names the thing, says what happened and what to do next."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigError",
+    "LedgerError",
+    "LibraryError",
+    "MissingExtra",
+    "NotFound",
+    "PageUnreadable",
+    "PlaceError",
+    "RecipesError",
+    "SourceError",
+    "StepError",
+]
+
+
+class RecipesError(Exception):
+    """Base of every error that is raised on purpose; the command line prints it as one line."""
+
+
+class ConfigError(RecipesError):
+    """`project.yaml` or a recipe file says something that cannot be carried out."""
+
+
+class NotFound(RecipesError):
+    """A recipe, step, folder, batch or page was asked for that does not exist."""
+
+
+class SourceError(RecipesError):
+    """A source could not be listed or a file of it could not be fetched."""
+
+
+class LedgerError(RecipesError):
+    """The ledger could not be opened, migrated or written."""
+
+
+class LibraryError(RecipesError):
+    """The library could not be read or written."""
+
+
+class PlaceError(RecipesError):
+    """A place could not take, report or end a task."""
+
+
+class StepError(RecipesError):
+    """A step could not be loaded or gave something that is not a result."""
+
+
+class MissingExtra(StepError):
+    """A step needs packages that are not installed; the message names the extra."""
+
+
+class PageUnreadable(RecipesError):
+    """The bytes of a page are not a page: trying again helps only when the file changes."""

@@ -1,0 +1,49 @@
+"""A page as a step sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from PIL import Image
+
+from .decode import decode
+
+__all__ = ["Page"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: an image, one page of a PDF or a multi-page TIFF.
+
+    `page_id` is the path relative to the source, plus `#0003` for the third page inside a file.
+    `sha256` is the hash of its bytes. `frame` counts from 0 within a multi-page file and is None
+    for a file that is one page. `fetch` gives the file's bytes.
+    """
+
+    page_id: str
+    sha256: str
+    file: str
+    frame: int | None
+    fetch: Callable[[], bytes] = field(repr=False, compare=False)
+    max_pixels: int = 150_000_000
+
+    @property
+    def folder(self) -> str:
+        """The folder below the source that holds the file; `.` for the source itself."""
+        return str(PurePosixPath(self.file).parent)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes of the page's file. Raises `SourceError` when it cannot be fetched."""
+        return self.fetch()
+
+    @cached_property
+    def image(self) -> Image.Image:
+        """The page as an upright 8-bit RGB or grey picture.
+
+        Raises `PageUnreadable`, with a reason for a person, when the bytes are not a page.
+        """
+        return decode(self.data, frame=self.frame or 0, max_pixels=self.max_pixels)

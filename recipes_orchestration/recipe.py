@@ -1,0 +1,99 @@
+"""A recipe: named steps over one source, and the keys that say what makes a result the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["MANUAL", "NEW_PAGES", "Recipe", "Step", "canonical_json", "page_key"]
+
+MANUAL = "manual"
+NEW_PAGES = "new_pages"
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON spelling of a value: sorted names, no spaces, so that equal values hash equal."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation on one page.
+
+    `run` is the operation's name or `module:function`, `version` that operation's version. `model`
+    and `prompt` are for operations that have them. The place is where it runs and is no part of
+    the fingerprint.
+    """
+
+    name: str
+    run: str
+    version: str
+    place: str = "local"
+    needs: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    provider: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Named steps over one source, in an order in which each step comes after what it needs.
+
+    `when` is `manual`, `new_pages` or a cron line. `max_held` is the share (0 to 1) of a batch's
+    pages that may wait for a person while the batch goes on. `path` is the YAML file.
+    """
+
+    name: str
+    source: str
+    steps: tuple[Step, ...]
+    when: str = MANUAL
+    max_held: float = 0.05
+    description: str | None = None
+    path: str | None = None
+
+    def step(self, name: str) -> Step:
+        """The step of that name; `KeyError` when the recipe has none."""
+        for step in self.steps:
+            if step.name == name:
+                return step
+        raise KeyError(name)
+
+    def fingerprint(self, step: str) -> str:
+        """What a step's result depends on besides the page: 32 hexadecimal digits.
+
+        A hash of the operation and its version, provider and model, prompt and params, and the
+        fingerprints of the steps it needs under the names it knows them by.
+        """
+        return self._fingerprints()[step]
+
+    def _fingerprints(self) -> dict[str, str]:
+        known: dict[str, str] = {}
+        for step in self.steps:
+            parts = {
+                "run": step.run,
+                "version": step.version,
+                "provider": step.provider,
+                "model": step.model,
+                "prompt": step.prompt,
+                "params": dict(step.params),
+                "needs": {need: known[need] for need in step.needs},
+            }
+            known[step.name] = _digest(canonical_json(parts))
+        return known
+
+
+def page_key(fingerprint: str, sha256: str) -> str:
+    """The key of one step's result on one page: 32 hexadecimal digits.
+
+    The fingerprint holds those of the needed steps and the page is the same for all of them, so
+    equal keys mean that every result the step needs has an equal key too.
+    """
+    return _digest(f"{fingerprint}/{sha256}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

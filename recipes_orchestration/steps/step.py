@@ -1,0 +1,78 @@
+"""What a step's operation is: a function of one page, with what it may add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..pages.page import Page
+
+__all__ = ["Context", "Operation", "step"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an operation is given beside the page.
+
+    `params` are the step's own from the recipe, `needs` the values of the needed steps on this
+    page by step name, `model` what `setup` gave.
+    """
+
+    step: str
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    needs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    model: Any = None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A step function and what belongs to it.
+
+    `function(page, context)` gives a JSON value. `version` is part of the key: change it when the
+    same page would give another result. `setup(params)` loads a model, once a worker.
+    `many(pages, contexts)` gives the values of several pages at once, in their order.
+    `extra` names the extra of this package that the operation needs, `about` is one sentence.
+    """
+
+    name: str
+    function: Callable[[Page, Context], Any]
+    version: str = "1"
+    setup: Callable[[Mapping[str, Any]], Any] | None = None
+    many: Callable[[Sequence[Page], Sequence[Context]], Sequence[Any]] | None = None
+    extra: str | None = None
+    about: str = ""
+    kinds: tuple[str, ...] = ()
+
+    def __call__(self, page: Page, context: Context) -> Any:
+        """The function itself, so that a decorated step stays callable as it was written."""
+        return self.function(page, context)
+
+
+def step(
+    *,
+    version: str = "1",
+    setup: Callable[[Mapping[str, Any]], Any] | None = None,
+    many: Callable[[Sequence[Page], Sequence[Context]], Sequence[Any]] | None = None,
+    extra: str | None = None,
+    kinds: tuple[str, ...] = (),
+) -> Callable[[Callable[[Page, Context], Any]], Operation]:
+    """Makes an operation of a function `(page, context) -> JSON value`.
+
+    Not needed for a plain function; it is for one that has a version, loads a model or likes
+    several pages at once.
+    """
+
+    def decorate(function: Callable[[Page, Context], Any]) -> Operation:
+        return Operation(
+            name=function.__name__,
+            function=function,
+            version=version,
+            setup=setup,
+            many=many,
+            extra=extra,
+            about=(function.__doc__ or "").strip().partition("\n")[0],
+            kinds=kinds,
+        )
+
+    return decorate
