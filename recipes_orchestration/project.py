@@ -1,0 +1,250 @@
+"""The project folder: `project.yaml` and `recipes/*.yaml`, checked as one."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .errors import NotFound
+from .project_files import (
+    Limits,
+    LocalSettings,
+    PlaceSettings,
+    ProjectFile,
+    RecipeFile,
+    SourceSettings,
+    place_kinds,
+)
+from .project_mistakes import choose, validate
+from .recipe import Recipe, Step
+from .recipe_checks import check_recipe, check_recipes, draft_of, in_order
+from .steps.registry import load_operation
+from .yaml_files import ConfigErrors, Mistake, YamlFile, read_yaml, shown_path
+
+__all__ = [
+    "Limits",
+    "LocalSettings",
+    "PlaceSettings",
+    "Project",
+    "SourceSettings",
+    "load_project",
+    "project_folder",
+]
+
+P = TypeVar("P", bound=PlaceSettings)
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A checked project folder.
+
+    `library` and the sources' roots are absolute paths or URLs, `${NAME}` is replaced from the
+    environment, and each recipe's steps come after what they need. `lines` has the line of a
+    recipe `(recipe, None)` and of each of its steps `(recipe, step)` in the recipe's file.
+    """
+
+    name: str
+    folder: Path
+    library: str
+    ledger_url: str = field(repr=False)
+    sources: Mapping[str, SourceSettings]
+    places: Mapping[str, PlaceSettings]
+    limits: Limits
+    recipes: Mapping[str, Recipe]
+    library_storage_options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    lines: Mapping[tuple[str, str | None], int] = field(
+        default_factory=dict[tuple[str, str | None], int], repr=False
+    )
+
+    def recipe(self, name: str) -> Recipe:
+        """The recipe of that name. Raises `NotFound`, saying which there are."""
+        if name not in self.recipes:
+            raise NotFound(f'There is no recipe "{name}"{choose(name, self.recipes)}')
+        return self.recipes[name]
+
+    def source(self, name: str) -> SourceSettings:
+        """The source of that name. Raises `NotFound`, saying which there are."""
+        if name not in self.sources:
+            raise NotFound(f'There is no source "{name}"{choose(name, self.sources)}')
+        return self.sources[name]
+
+    @property
+    def local(self) -> LocalSettings:
+        """Settings of the place `local`."""
+        settings = self.places["local"]
+        assert isinstance(settings, LocalSettings)
+        return settings
+
+
+def project_folder(folder: Path | str | None = None) -> Path:
+    """The folder given, else RECIPES_PROJECT, else the example of a checkout; absolute."""
+    given = folder or os.environ.get("RECIPES_PROJECT")
+    example = Path(__file__).parent.parent / "examples" / "demo"
+    return Path(given or example).expanduser().resolve()
+
+
+def load_project(folder: Path | str | None = None) -> Project:
+    """Reads and checks a project folder, and puts it first on `sys.path` for its own steps.
+
+    Raises `ConfigErrors` with every mistake of its files.
+    """
+    where = project_folder(folder)
+    if not (where / "project.yaml").is_file():
+        what = "there is no project.yaml here"
+        advice = "make a project with `recipes init DIR` and name it with RECIPES_PROJECT=DIR"
+        raise ConfigErrors([Mistake(shown_path(where / "project.yaml"), 1, f"{what}; {advice}")])
+    if str(where) not in sys.path:
+        sys.path.insert(0, str(where))
+    mistakes: list[Mistake] = []
+    file = _read(where / "project.yaml", mistakes)
+    settings, places = _project_file(file, mistakes) if file is not None else (None, {})
+    sources = None if settings is None else settings.sources
+    recipe_files = list(_recipe_files(where, mistakes))
+    drafts = [draft_of(recipe_file) for recipe_file in recipe_files]
+    recipes: dict[str, Recipe] = {}
+    lines: dict[tuple[str, str | None], int] = {}
+    mistakes += check_recipes(drafts)
+    for draft in drafts:
+        model, wrong = validate(draft.file, RecipeFile, draft.file.value)
+        others = [other for other in drafts if other is not draft]
+        wrong += check_recipe(draft, others, sources=sources, places=places or set(place_kinds()))
+        mistakes += wrong
+        if model is not None and not wrong:
+            recipes[model.recipe] = _recipe(model, draft.file)
+            lines[model.recipe, None] = draft.file.line(("recipe",))
+            for step in draft.steps:
+                lines[model.recipe, step.name] = draft.file.line(("steps", step.index))
+    if mistakes or file is None or settings is None:
+        raise ConfigErrors(sorted(set(mistakes)))
+    return Project(
+        name=settings.name,
+        folder=where,
+        library=_place_of(where, settings.library),
+        library_storage_options=settings.library_storage_options,
+        ledger_url=_ledger_url(where, os.environ.get("RECIPES_LEDGER_URL") or settings.ledger),
+        sources={
+            name: source.model_copy(update={"root": _place_of(where, source.root)})
+            for name, source in settings.sources.items()
+        },
+        places=places,
+        limits=settings.limits,
+        recipes=recipes,
+        lines=lines,
+    )
+
+
+def _read(path: Path, mistakes: list[Mistake]) -> YamlFile | None:
+    try:
+        return read_yaml(path)
+    except ConfigErrors as error:
+        mistakes += error.mistakes
+        return None
+
+
+def _recipe_files(folder: Path, mistakes: list[Mistake]) -> Iterator[YamlFile]:
+    paths = sorted(
+        path
+        for pattern in ("*.yaml", "*.yml")
+        for path in (folder / "recipes").glob(pattern)
+        if not path.name.startswith(".")
+    )
+    if not paths:
+        what = "there is no recipe file (*.yaml) in it; `recipes init DIR` writes one to begin with"
+        mistakes.append(Mistake(shown_path(folder / "recipes"), 1, what))
+    for path in paths:
+        file = _read(path, mistakes)
+        if file is not None:
+            yield file
+
+
+def _project_file(
+    file: YamlFile, mistakes: list[Mistake]
+) -> tuple[ProjectFile | None, dict[str, PlaceSettings]]:
+    value = _from_environment(file, file.value, (), mistakes)
+    settings, wrong = validate(file, ProjectFile, value)
+    mistakes += wrong
+    places: dict[str, PlaceSettings] = {}
+    given = value.get("places")
+    told: dict[str, Any] = given if isinstance(given, dict) else {}
+    kinds = place_kinds()
+    for name in told.keys() - kinds.keys():
+        what = f'places: found the unknown place "{name}"{choose(name, kinds)}'
+        mistakes.append(file.mistake(("places", name), what, key=True))
+    for name, kind in kinds.items():
+        place, wrong = validate(file, kind, told.get(name) or {}, ("places", name))
+        if place is not None:
+            places[name] = place
+        elif name in told:
+            mistakes += wrong
+    return settings, places
+
+
+def _from_environment(
+    file: YamlFile, value: Any, loc: tuple[str | int, ...], mistakes: list[Mistake]
+) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _from_environment(file, inner, (*loc, key), mistakes)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _from_environment(file, inner, (*loc, index), mistakes)
+            for index, inner in enumerate(value)
+        ]
+    if not isinstance(value, str):
+        return value
+
+    def replace(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1])
+        if found is None:
+            what = f"found {match[0]}, but the environment has no {match[1]}; set it"
+            mistakes.append(file.mistake(loc, what))
+            return match[0]
+        return found
+
+    return _REFERENCE.sub(replace, value)
+
+
+def _recipe(model: RecipeFile, file: YamlFile) -> Recipe:
+    steps = [
+        Step(
+            name=step.name,
+            run=step.run,
+            version=load_operation(step.run).version,
+            place=step.place,
+            needs=step.needs,
+            params=step.params,
+        )
+        for step in in_order(model.steps, lambda step: step.name, lambda step: step.needs)
+    ]
+    return Recipe(
+        name=model.recipe,
+        source=model.source,
+        steps=tuple(steps),
+        when=model.when,
+        max_held=model.max_held,
+        description=model.description,
+        path=str(file.path),
+    )
+
+
+def _place_of(folder: Path, given: str) -> str:
+    return given if "://" in given else str((folder / Path(given).expanduser()).resolve())
+
+
+def _ledger_url(folder: Path, given: str | None) -> str:
+    if given is None:
+        given = ".recipes/ledger.db"
+    if given.startswith("sqlite:///"):
+        given = given.removeprefix("sqlite:///")
+    elif "://" in given:
+        return given
+    return f"sqlite:///{folder / given}"
