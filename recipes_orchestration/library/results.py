@@ -1,0 +1,226 @@
+"""One landed result of one page, and the table that many of them make."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import LibraryError
+
+__all__ = [
+    "MAX_VALUE_BYTES",
+    "SCHEMA",
+    "Pair",
+    "Result",
+    "Table",
+    "digest_of",
+    "earliest",
+    "from_table",
+    "only_pairs",
+    "pairs_of",
+    "to_table",
+]
+
+if TYPE_CHECKING:
+    # pyarrow has no type stubs: the checker is to take its tables as they come.
+    Table: TypeAlias = Any
+else:
+    Table = pa.Table
+
+Pair = tuple[str, str]
+"""A page id and the key of one step's result on it."""
+
+MAX_VALUE_BYTES = 32_000_000
+"""The largest value of one page, as JSON in UTF-8."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("page_id", pa.string(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        # 64-bit offsets: 500 values of 32 MB are more than 2 GiB.
+        pa.field("value", pa.large_string(), nullable=False),
+        pa.field("model", pa.string()),
+        pa.field("tokens_in", pa.int64()),
+        pa.field("tokens_out", pa.int64()),
+        pa.field("cost_usd", pa.decimal128(18, 9)),
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("landed_at", pa.timestamp("us", tz="UTC"), nullable=False),
+    ]
+)
+
+_CENT_FRACTION = Decimal("0.000000001")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one step gave for one page.
+
+    `value` is any JSON value. `cost_usd` is kept to nine places. `seconds` is the time the page
+    took. `task` is the name of the task that brought it, `landed_at` an aware moment.
+    """
+
+    page_id: str
+    key: str
+    value: Any
+    seconds: float
+    task: str
+    landed_at: datetime
+    model: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: Decimal | None = None
+
+
+def to_table(results: Sequence[Result]) -> Table:
+    """The results as a table of `SCHEMA`, one row a pair, sorted by page id and key.
+
+    Raises `LibraryError` naming the page when a value is not JSON, has text that is not Unicode,
+    or is larger than `MAX_VALUE_BYTES`.
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+    for result in results:
+        columns["page_id"].append(_text(result.page_id, result, "page id"))
+        columns["key"].append(_text(result.key, result, "key"))
+        columns["value"].append(_value_bytes(result))
+        columns["model"].append(
+            None if result.model is None else _text(result.model, result, "model")
+        )
+        columns["tokens_in"].append(result.tokens_in)
+        columns["tokens_out"].append(result.tokens_out)
+        columns["cost_usd"].append(_cost(result))
+        columns["seconds"].append(float(result.seconds))
+        columns["task"].append(_text(result.task, result, "task"))
+        columns["landed_at"].append(_moment(result))
+    try:
+        arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
+    except (pa.ArrowException, OverflowError, TypeError) as error:
+        raise LibraryError(
+            f"The results of task {results[0].task!r} do not fit the library's columns: {error}."
+        ) from error
+    return earliest(pa.Table.from_arrays(arrays, schema=SCHEMA))
+
+
+def from_table(table: Table) -> list[Result]:
+    """The rows of a table of `SCHEMA` as results."""
+    return [
+        Result(
+            **{
+                **row,
+                "value": json.loads(row["value"]),
+                "landed_at": row["landed_at"].astimezone(UTC),
+            }
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def pairs_of(table: Table) -> list[Pair]:
+    """The (page id, key) of each row, in order."""
+    # numpy's conversion of strings is several times as fast as to_pylist.
+    pages = table.column("page_id").to_numpy(zero_copy_only=False).tolist()
+    keys = table.column("key").to_numpy(zero_copy_only=False).tolist()
+    return list(zip(pages, keys, strict=True))
+
+
+def only_pairs(table: Table, pairs: Collection[Pair]) -> Table:
+    """The rows whose pair is among `pairs`."""
+    wanted = pairs if isinstance(pairs, (set, frozenset, dict)) else set(pairs)
+    rows = [row for row, pair in enumerate(pairs_of(table)) if pair in wanted]
+    return table if len(rows) == table.num_rows else table.take(pa.array(rows, pa.int64()))
+
+
+def earliest(table: Table) -> Table:
+    """One row for each (page id, key), sorted by them: the one that landed first.
+
+    Of rows that landed in the same microsecond, the one whose task name sorts first; after that
+    the one that comes first in `table`.
+    """
+    # Page ids rule the order, and sorting is stable.
+    table = table.sort_by(
+        [(name, "ascending") for name in ("page_id", "key", "landed_at", "task")]
+    ).combine_chunks()
+    if table.num_rows < 2:
+        return table
+    pages, keys = table.column("page_id"), table.column("key")
+    fresh = pc.or_(  # pyright: ignore[reportAttributeAccessIssue]
+        pc.not_equal(pages[1:], pages[:-1]),  # pyright: ignore[reportAttributeAccessIssue]
+        pc.not_equal(keys[1:], keys[:-1]),  # pyright: ignore[reportAttributeAccessIssue]
+    )
+    mask = pa.chunked_array([pa.array([True]), *fresh.chunks])
+    return table if pc.all(mask).as_py() else table.filter(mask)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def digest_of(table: Table) -> str:
+    """16 hexadecimal digits of the pages, keys and values of a table, in their order.
+
+    Not of the times: the same answers landed a second time are the same rows.
+    """
+    digest = hashlib.sha256()
+    for column in ("page_id", "key", "value"):
+        for text in table.column(column).to_numpy(zero_copy_only=False).tolist():
+            data = text.encode()
+            digest.update(len(data).to_bytes(8, "big"))
+            digest.update(data)
+    return digest.hexdigest()[:16]
+
+
+def _value_bytes(result: Result) -> bytes:
+    try:
+        data = json.dumps(
+            result.value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode()
+    except UnicodeEncodeError as error:
+        raise LibraryError(
+            f"The result of page {result.page_id!a} has half a character "
+            f"(surrogate U+{ord(error.object[error.start]):04X}) in its text, which no file can "
+            "hold; let the step replace it."
+        ) from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LibraryError(
+            f"The result of page {result.page_id!a} is not a JSON value ({error}); "
+            "let the step return plain dicts, lists, strings and finite numbers."
+        ) from error
+    if len(data) > MAX_VALUE_BYTES:
+        raise LibraryError(
+            f"The result of page {result.page_id!a} is {len(data) / 1e6:.1f} MB of JSON; "
+            f"at most {MAX_VALUE_BYTES / 1e6:.0f} MB can be kept for one page."
+        )
+    return data
+
+
+def _text(text: str, result: Result, what: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise LibraryError(
+            f"The {what} of page {result.page_id!a} is not Unicode text and cannot be kept."
+        ) from error
+    return text
+
+
+def _cost(result: Result) -> Decimal | None:
+    if result.cost_usd is None:
+        return None
+    try:
+        return result.cost_usd.quantize(_CENT_FRACTION)
+    except InvalidOperation as error:
+        raise LibraryError(
+            f"The cost of page {result.page_id!a}, {result.cost_usd} dollars, is not an amount."
+        ) from error
+
+
+def _moment(result: Result) -> datetime:
+    if result.landed_at.tzinfo is None:
+        raise LibraryError(
+            f"The landing time of page {result.page_id!a} has no time zone; give it in UTC."
+        )
+    return result.landed_at.astimezone(UTC)
