@@ -1,0 +1,1 @@
+"""The built-in operations, and how an operation is found by its name."""

@@ -32,7 +32,11 @@ class Operation:
     `function(page, context)` gives a JSON value. `version` is part of the key: change it when the
     same page would give another result. `setup(params)` loads a model, once a worker.
     `many(pages, contexts)` gives the values of several pages at once, in their order.
-    `extra` names the extra of this package that the operation needs, `about` is one sentence.
+    `check(params)` raises `ConfigError` when the recipe gives params the operation cannot take; it
+    loads nothing. `extra` names the extra of this package that the operation needs and `packages`
+    the modules which that extra brings. `takes` is the field that the value of one needed step
+    must have (`lines`, `text`), `gives` are the fields of its own value; both are empty when
+    unknown. `about` is one sentence.
     """
 
     name: str
@@ -43,6 +47,10 @@ class Operation:
     extra: str | None = None
     about: str = ""
     kinds: tuple[str, ...] = ()
+    check: Callable[[Mapping[str, Any]], None] | None = None
+    packages: tuple[str, ...] = ()
+    takes: str | None = None
+    gives: tuple[str, ...] = ()
 
     def __call__(self, page: Page, context: Context) -> Any:
         """The function itself, so that a decorated step stays callable as it was written."""
@@ -56,11 +64,15 @@ def step(
     many: Callable[[Sequence[Page], Sequence[Context]], Sequence[Any]] | None = None,
     extra: str | None = None,
     kinds: tuple[str, ...] = (),
+    check: Callable[[Mapping[str, Any]], None] | None = None,
+    packages: tuple[str, ...] = (),
+    takes: str | None = None,
+    gives: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Page, Context], Any]], Operation]:
     """Makes an operation of a function `(page, context) -> JSON value`.
 
-    Not needed for a plain function; it is for one that has a version, loads a model or likes
-    several pages at once.
+    Not needed for a plain function; it is for one that has a version, loads a model, checks its
+    params or likes several pages at once.
     """
 
     def decorate(function: Callable[[Page, Context], Any]) -> Operation:
@@ -73,6 +85,10 @@ def step(
             extra=extra,
             about=(function.__doc__ or "").strip().partition("\n")[0],
             kinds=kinds,
+            check=check,
+            packages=packages,
+            takes=takes,
+            gives=gives,
         )
 
     return decorate
