@@ -1,0 +1,1 @@
+"""The ledger: pages and batches, tasks and claims, holds."""

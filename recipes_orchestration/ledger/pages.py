@@ -1,0 +1,200 @@
+"""The pages of every source, and the batches that they are cut into."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import sqlalchemy as sa
+
+from .connection import Database, portions
+from .page_rows import (
+    PAGE_COLUMNS,
+    BatchRow,
+    FoundPage,
+    PageRow,
+    below,
+    page_row,
+    select_batches,
+)
+from .recording import record_pages
+from .tables import batches, pages
+
+__all__ = ["BatchRow", "FoundPage", "PageBook", "PageRow"]
+
+_PAGES_AT_ONCE = 4000
+
+
+class PageBook:
+    """Which pages there are, where, and in which batch. Every call is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def folders(self, source: str) -> list[str]:
+        """The folders that have or had pages, in bytewise order."""
+        query = (
+            sa.select(pages.c.folder)
+            .where(pages.c.source == source)
+            .distinct()
+            .order_by(pages.c.folder)
+        )
+        with self._database.reading() as connection:
+            return list(connection.scalars(query))
+
+    def rows_of_folder(self, source: str, folder: str) -> list[PageRow]:
+        """The pages of one folder without its subfolders, gone ones included, by page_id."""
+        return self._rows(
+            sa.and_(pages.c.source == source, pages.c.folder == folder), pages.c.page_id
+        )
+
+    def stamps(self, source: str, folder: str) -> dict[str, str]:
+        """The stamp of each file of one folder that is not gone."""
+        query = (
+            sa.select(pages.c.file, pages.c.stamp)
+            .where(pages.c.source == source, pages.c.folder == folder, pages.c.gone_at.is_(None))
+            .distinct()
+        )
+        with self._database.reading() as connection:
+            return dict(connection.execute(query).tuples().all())
+
+    def stamps_of_source(self, source: str) -> Iterator[tuple[str, str, str]]:
+        """`(folder, file, stamp)` of each file that is not gone, by folder and file.
+
+        One query, streamed: memory does not grow with the source. The read transaction lasts
+        until the iterator is used up or closed.
+        """
+        query = (
+            sa.select(pages.c.folder, pages.c.file, pages.c.stamp)
+            .where(pages.c.source == source, pages.c.gone_at.is_(None))
+            .order_by(pages.c.folder, pages.c.file)
+            .execution_options(yield_per=2000)
+        )
+        with self._database.reading() as connection, connection.execute(query) as result:
+            last = None
+            for folder, file, stamp in result:
+                if file != last:  # the pages of one file follow each other
+                    yield folder, file, stamp
+                last = file
+
+    def record(
+        self,
+        source: str,
+        folder: str,
+        *,
+        upsert: Sequence[FoundPage],
+        gone: Collection[str],
+        new_batches: Sequence[tuple[int, Sequence[str]]],
+    ) -> list[str]:
+        """Writes what was found in one folder, and gives the keys of the batches it made.
+
+        A page that is back is no longer gone and keeps its batch and position. `gone` are
+        page_ids. `new_batches` are a number and the page_ids in order, from position 0. When
+        another discovery was faster, a page that has a batch stays in it, a batch without pages
+        left is not made, and one whose number is taken gets the next free number.
+        """
+        return self._database.write(
+            lambda connection: record_pages(connection, source, folder, upsert, gone, new_batches)
+        )
+
+    def batches(self, source: str, folder: str | None = None) -> list[BatchRow]:
+        """The batches with their counts, by folder and number; `folder` with its subfolders."""
+        query = select_batches().where(batches.c.source == source)
+        if folder is not None:
+            query = query.where(below(folder))
+        with self._database.reading() as connection:
+            return [BatchRow(*row) for row in connection.execute(query)]
+
+    def batch(self, source: str, key: str) -> BatchRow | None:
+        """One batch with its counts; None when there is none of that key."""
+        query = select_batches().where(batches.c.source == source, batches.c.key == key)
+        with self._database.reading() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else BatchRow(*row)
+
+    def in_batch(self, source: str, key: str) -> list[PageRow]:
+        """The pages of one batch by position, gone ones included."""
+        return self._rows(
+            sa.and_(batches.c.source == source, batches.c.key == key), pages.c.position
+        )
+
+    def iter_batches(
+        self, source: str, folder: str | None = None
+    ) -> Iterator[tuple[BatchRow, list[PageRow]]]:
+        """Each batch with its pages, by folder and number; `folder` with its subfolders.
+
+        In memory are the pages of one batch, or of several small ones. Between the portions no
+        transaction is open, so the caller may take its time.
+        """
+        for portion in _by_pages(self.batches(source, folder)):
+            keys = [batch.key for batch in portion]
+            rows = self._rows(
+                sa.and_(batches.c.source == source, batches.c.key.in_(keys)),
+                batches.c.folder,
+                batches.c.number,
+                pages.c.position,
+            )
+            of_batch = {key: list(group) for key, group in groupby(rows, lambda row: row.batch)}
+            for batch in portion:
+                yield batch, of_batch.get(batch.key, [])
+
+    def twins(
+        self, sha256s: Collection[str], *, beside: tuple[str, str]
+    ) -> dict[str, list[tuple[str, str, str]]]:
+        """For each hash, where else such a page is: `(source, batch key, page_id)`.
+
+        `beside` is the source and key of the batch that is left out. Gone pages count, as their
+        results are kept. A hash that is nowhere else is not in the answer.
+        """
+        answer: dict[str, list[tuple[str, str, str]]] = {}
+        with self._database.reading() as connection:
+            for portion in portions(sorted(set(sha256s))):
+                query = (
+                    sa.select(pages.c.sha256, pages.c.source, batches.c.key, pages.c.page_id)
+                    .join(batches, pages.c.batch_id == batches.c.id)
+                    .where(pages.c.sha256.in_(portion))
+                    .order_by(pages.c.source, batches.c.folder, batches.c.number)
+                    .order_by(pages.c.position)
+                )
+                for sha256, source, key, page_id in connection.execute(query):
+                    if (source, key) != beside:
+                        answer.setdefault(sha256, []).append((source, key, page_id))
+        return answer
+
+    def find(self, page_id: str, source: str | None = None) -> list[tuple[str, PageRow]]:
+        """The pages of that id with their sources, in one source or in all."""
+        query = (
+            sa.select(pages.c.source, *PAGE_COLUMNS)
+            .outerjoin(batches, pages.c.batch_id == batches.c.id)
+            .where(pages.c.page_id == page_id)
+            .order_by(pages.c.source)
+        )
+        if source is not None:
+            query = query.where(pages.c.source == source)
+        with self._database.reading() as connection:
+            return [(row[0], page_row(row[1:])) for row in connection.execute(query)]
+
+    def _rows(self, where: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]) -> list[PageRow]:
+        query = (
+            sa.select(*PAGE_COLUMNS)
+            .outerjoin(batches, pages.c.batch_id == batches.c.id)
+            .where(where)
+            .order_by(*order)
+        )
+        with self._database.reading() as connection:
+            return [page_row(row) for row in connection.execute(query)]
+
+
+def _by_pages(rows: Sequence[BatchRow]) -> Iterator[list[BatchRow]]:
+    portion: list[BatchRow] = []
+    held = 0
+    for row in rows:
+        size = row.pages + row.gone
+        if portion and held + size > _PAGES_AT_ONCE:
+            yield portion
+            portion, held = [], 0
+        portion.append(row)
+        held += size
+    if portion:
+        yield portion

@@ -1,0 +1,150 @@
+"""The ledger's tables, the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+__all__ = ["SCHEMA", "VERSION_TABLE", "batches", "claims", "holds", "metadata", "pages", "tasks"]
+
+SCHEMA = "0001"
+"""The newest migration: the schema that this code reads and writes."""
+
+VERSION_TABLE = "ledger_version"
+"""Not alembic's default, because Dagster's storage uses that one and may share the database."""
+
+
+class UtcTime(sa.types.TypeDecorator[datetime]):
+    """An aware UTC datetime from both databases; SQLite itself keeps no time zone."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+        """UTC, without the zone where the database has no room for it."""
+        if value is None:
+            return None
+        utc = value.astimezone(UTC)
+        return utc.replace(tzinfo=None) if dialect.name == "sqlite" else utc
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
+        """UTC, with its zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _words() -> sa.types.TypeEngine[str]:
+    # Bytewise order on both databases; PostgreSQL would sort by the server's locale.
+    return sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+
+def _number() -> sa.types.TypeEngine[int]:
+    # SQLite gives numbers by itself only to a column whose type is exactly INTEGER.
+    return sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+batches = sa.Table(
+    "batches",
+    metadata,
+    sa.Column("id", _number(), primary_key=True),
+    sa.Column("source", _words(), nullable=False),
+    sa.Column("key", _words(), nullable=False),
+    sa.Column("folder", _words(), nullable=False),
+    sa.Column("number", sa.Integer(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.UniqueConstraint("source", "key"),
+    sa.UniqueConstraint("source", "folder", "number"),
+)
+
+pages = sa.Table(
+    "pages",
+    metadata,
+    sa.Column("id", _number(), primary_key=True),
+    sa.Column("source", _words(), nullable=False),
+    sa.Column("page_id", _words(), nullable=False),
+    sa.Column("folder", _words(), nullable=False),
+    sa.Column("file", _words(), nullable=False),
+    sa.Column("frame", sa.Integer()),
+    sa.Column("batch_id", _number(), sa.ForeignKey("batches.id")),
+    sa.Column("position", sa.Integer()),
+    sa.Column("sha256", _words(), nullable=False),
+    sa.Column("size", sa.BigInteger(), nullable=False),
+    sa.Column("stamp", _words(), nullable=False),
+    sa.Column("problem", sa.Text()),
+    sa.Column("gone_at", UtcTime()),
+    sa.Column("seen_at", UtcTime(), nullable=False),
+    sa.Column("changed_at", UtcTime(), nullable=False),
+    sa.UniqueConstraint("source", "page_id"),
+    sa.Index(None, "sha256"),
+    sa.Index(None, "source", "folder", "file"),
+    sa.Index(None, "batch_id", "position"),
+)
+
+tasks = sa.Table(
+    "tasks",
+    metadata,
+    sa.Column("id", _words(), primary_key=True),
+    sa.Column("name", _words(), nullable=False),
+    sa.Column("recipe", _words(), nullable=False),
+    sa.Column("stage", _words(), nullable=False),
+    sa.Column("source", _words(), nullable=False),
+    sa.Column("batch", _words(), nullable=False),
+    sa.Column("place", _words(), nullable=False),
+    sa.Column("state", _words(), nullable=False),
+    sa.Column("remote_id", sa.Text()),
+    sa.Column("attempt", sa.Integer(), nullable=False),
+    sa.Column("fingerprints", sa.JSON(), nullable=False),
+    sa.Column("pages", sa.JSON(), nullable=False),
+    sa.Column("owner", sa.Text(), nullable=False),
+    sa.Column("message", sa.Text()),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("sent_at", UtcTime()),
+    sa.Column("heartbeat_at", UtcTime()),
+    sa.Column("ended_at", UtcTime()),
+    sa.Column("landed_at", UtcTime()),
+    sa.UniqueConstraint("name"),
+    sa.Index(None, "state"),
+    sa.Index(None, "recipe", "stage", "batch"),
+    sa.Index(None, "source", "batch"),
+)
+
+claims = sa.Table(
+    "claims",
+    metadata,
+    sa.Column("key", _words(), primary_key=True),
+    sa.Column("task_id", _words(), sa.ForeignKey("tasks.id"), nullable=False),
+    sa.Index(None, "task_id"),
+)
+
+holds = sa.Table(
+    "holds",
+    metadata,
+    sa.Column("id", _number(), primary_key=True),
+    sa.Column("recipe", _words(), nullable=False),
+    sa.Column("step", _words(), nullable=False),
+    sa.Column("source", _words(), nullable=False),
+    sa.Column("batch", _words(), nullable=False),
+    sa.Column("page_id", _words(), nullable=False),
+    sa.Column("key", _words(), nullable=False),
+    sa.Column("reason", sa.Text(), nullable=False),
+    sa.Column("words", sa.Text(), nullable=False),
+    sa.Column("attempts", sa.Integer(), nullable=False),
+    sa.Column("held", sa.Boolean(), nullable=False),
+    sa.Column("since", UtcTime(), nullable=False),
+    sa.Column("updated_at", UtcTime(), nullable=False),
+    sa.UniqueConstraint("recipe", "step", "source", "page_id", "key"),
+    sa.Index(None, "key"),
+    sa.Index(None, "recipe", "source", "batch"),
+)
