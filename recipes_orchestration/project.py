@@ -167,7 +167,10 @@ def _recipe_files(folder: Path, mistakes: list[Mistake]) -> Iterator[YamlFile]:
 def _project_file(
     file: YamlFile, mistakes: list[Mistake]
 ) -> tuple[ProjectFile | None, dict[str, PlaceSettings]]:
-    value = _from_environment(file, file.value, (), mistakes)
+    value = {
+        key: inner if key == "name" else _from_environment(file, inner, (key,), mistakes)
+        for key, inner in file.value.items()
+    }
     settings, wrong = validate(file, ProjectFile, value)
     mistakes += wrong
     places: dict[str, PlaceSettings] = {}

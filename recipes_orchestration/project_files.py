@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import os
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -35,6 +36,11 @@ RESERVED_NAMES = frozenset(
 )
 
 
+# Less than croniter takes: Dagster carries an older one, which knows no W, and H and R are random.
+_ITEM = r"(\*|\?|l|\d+|[a-z]{3})(-(\d+|[a-z]{3}))?(/\d+)?(#\d)?"
+_CRON = re.compile(rf"{_ITEM}(,{_ITEM})*( +{_ITEM}(,{_ITEM})*){{4}}", re.IGNORECASE)
+
+
 def _usable(name: str) -> str:
     if name in RESERVED_NAMES:
         raise ValueError(f'found "{name}", which Dagster keeps for itself; allowed: {name}_')
@@ -53,7 +59,7 @@ def _when(value: str) -> str:
 
 
 def _has_a_next_time(cron: str) -> bool:
-    if len(cron.split()) != 5 or len(cron) > 200:
+    if len(cron) > 200 or not _CRON.fullmatch(cron):
         return False
     try:
         croniter(cron, datetime(2024, 1, 1, tzinfo=UTC)).get_next()

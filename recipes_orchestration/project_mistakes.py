@@ -129,7 +129,8 @@ def _what(
         numbers = kind in ("int_type", "int_from_float", "float_type")
         return f"found {found}; allowed: {_KINDS[kind]}{bounds if numbers else ''}"
     if bounds:
-        return f"found {found}; allowed: a number{bounds}"
+        whole = field is not None and _whole(field)
+        return f"found {found}; allowed: a {'whole ' if whole else ''}number{bounds}"
     return f"found {found}; {detail['msg']}"
 
 
@@ -160,6 +161,11 @@ def _bounds(field: FieldInfo | None) -> str:
         return ""
     joint = "to" if above == "from" else "up to"
     return f" {above} {low} {joint} {high}"
+
+
+def _whole(field: FieldInfo) -> bool:
+    kinds = get_args(field.annotation) or (field.annotation,)
+    return int in kinds
 
 
 def _names_of(model: type[BaseModel] | None) -> list[str]:

@@ -182,7 +182,7 @@ def _operation(file: YamlFile, step: DraftStep) -> list[Mistake]:
     start = f'step "{step.name}": '
     where = ("steps", step.index)
     if ":" not in step.run and step.run not in operation_names():
-        rest = f"{choose(step.run, operation_names())} Or module:function"
+        rest = choose(step.run, [*operation_names(), "module:function"])
         return [file.mistake((*where, "run"), f'{start}run: found "{step.run}"{rest}')]
     try:
         operation = load_operation(step.run)

@@ -100,17 +100,15 @@ def read_yaml(path: Path) -> YamlFile:
         return ConfigErrors([Mistake(shown_path(path), line, message)])
 
     text = _text(path, fail)
-    loader = _Loader(text)
     try:
-        node = loader.get_single_node()
+        node = _Loader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         raise fail(*_syntax(error)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        what = f"found the character U+{ord(str(error.character)):04X}, which YAML does not allow"
+        code = error.character if isinstance(error.character, int) else ord(error.character)
+        what = f"found the character U+{code:04X}, which YAML does not allow"
         raise fail(line, f"{what}; remove it") from None
-    finally:
-        loader.dispose()
     if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
         raise fail(1, "the file is empty; docs/project.md shows what belongs in it")
     if not isinstance(node, yaml.MappingNode):

@@ -1,0 +1,18 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def restored_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Undoes what loading a project does to `sys.path`, and hides the project of the shell."""
+    for name in ("RECIPES_PROJECT", "RECIPES_LEDGER_URL"):
+        monkeypatch.delenv(name, raising=False)
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
