@@ -1,0 +1,1 @@
+"""The commands of `recipes`, a module a group."""

@@ -1,0 +1,1 @@
+"""Looks, adopts, lands and sends: what moves a batch of pages through a stage."""

@@ -1,0 +1,1 @@
+"""All that imports Dagster: assets, sensors, events and the IO manager."""

@@ -1,0 +1,1 @@
+"""Runs steps on pages, here or on a far side."""

@@ -1,0 +1,81 @@
+"""The engine's stores and places, opened together for one project."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from ..ledger.database import Ledger, open_ledger
+from ..library.library import Library
+from ..pages.source import Source
+from ..places.local import LocalPlace
+from ..places.place import Place
+from ..places.processes import this_process
+from ..project import Project
+from ..recipe import Recipe
+from ..stages import Stage, stages_of
+
+__all__ = ["Engine", "open_engine"]
+
+
+@dataclass
+class Engine:
+    """One project with its ledger, library and places. `owner` names it in the ledger."""
+
+    project: Project
+    ledger: Ledger
+    library: Library
+    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    owner: str = field(default_factory=lambda: f"{this_process()}/{uuid4().hex[:12]}")
+
+    def stage_of(self, recipe: Recipe, step: str) -> Stage:
+        """The stage that runs the step."""
+        return next(
+            stage for stage in stages_of(recipe) if any(each.name == step for each in stage.steps)
+        )
+
+    def source(self, name: str) -> Source:
+        """The source of that name, ready to be listed and read. Raises `NotFound`."""
+        settings = self.project.source(name)
+        return Source(
+            name=name,
+            root=settings.root,
+            storage_options=settings.storage_options,
+            hidden=settings.hidden,
+            max_bytes=self.project.limits.max_file_mb * 1_000_000,
+        )
+
+    def place(self, name: str) -> Place:
+        """The place of that name, opened at its first use."""
+        if name not in self.places:
+            limits = self.project.limits
+            self.places[name] = LocalPlace(
+                workers=self.project.local.processes,
+                page_timeout=limits.page_timeout,
+                land_every_pages=limits.land_every_pages,
+                land_every_seconds=limits.land_every_seconds,
+            )
+        return self.places[name]
+
+    def close(self) -> None:
+        """Ends the workers of the places and the connections to the ledger."""
+        for place in self.places.values():
+            place.close()
+        self.places.clear()
+        self.ledger.close()
+
+
+@contextmanager
+def open_engine(project: Project) -> Generator[Engine]:
+    """The project's engine for as long as the block lasts; the ledger is migrated on the way."""
+    engine = Engine(
+        project=project,
+        ledger=open_ledger(project.ledger_url),
+        library=Library(project.library, project.library_storage_options),
+    )
+    try:
+        yield engine
+    finally:
+        engine.close()

@@ -1,0 +1,203 @@
+"""The assets: a source's pages, and one multi-asset per stage of each recipe."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from ..engine.advance import run_stage
+from ..engine.engine import open_engine
+from ..engine.look import BatchView, HeldPage, PageState
+from ..project import Project
+from ..recipe import Recipe, Step
+from ..stages import Stage, stages_of
+from ..steps.registry import load_operation
+from .automation import condition_of
+from .events import (
+    CHECK,
+    check_result,
+    held_table,
+    materialize_result,
+    report_partition,
+    step_key,
+)
+from .pages_events import batches_of, pages_key
+
+__all__ = ["pages_spec", "stage_assets"]
+
+COLUMNS = dg.TableSchema(
+    columns=[
+        dg.TableColumn("page_id", "string", description="path below the source, # page in a file"),
+        dg.TableColumn("key", "string", description="what makes a result the same result"),
+        dg.TableColumn("value", "json", description="the step's result"),
+        dg.TableColumn("model", "string"),
+        dg.TableColumn("tokens_in", "int"),
+        dg.TableColumn("tokens_out", "int"),
+        dg.TableColumn("cost_usd", "decimal", description="US dollars"),
+        dg.TableColumn("seconds", "float"),
+        dg.TableColumn("task", "string", description="the task that gave it"),
+        dg.TableColumn("landed_at", "timestamp", description="UTC"),
+    ]
+)
+
+
+def pages_spec(source: str, root: str) -> dg.AssetSpec:
+    """The pages of a source: materialized by discovery, never by a run."""
+    return dg.AssetSpec(
+        key=pages_key(source),
+        description=f"Page images and documents found under {root}, cut into page batches.",
+        group_name=f"source_{source}",
+        kinds={"file"},
+        partitions_def=batches_of(source),
+    )
+
+
+def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
+    """The multi-asset of a stage: one asset a step, each materialized when its pages landed."""
+    recipe = stage.recipe
+    partitions = batches_of(recipe.source)
+    with warnings.catch_warnings():
+        # Checks with partitions are a preview; without them a check could not name its batch.
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        checks = [
+            dg.AssetCheckSpec(
+                name=CHECK,
+                asset=step_key(recipe.name, step.name),
+                description="Every page of the batch has landed; names those that wait and why.",
+                partitions_def=partitions,
+            )
+            for step in stage.steps
+        ]
+
+    @dg.multi_asset(
+        name=f"{recipe.name}__{stage.name}",
+        specs=[_step_spec(recipe, step) for step in stage.steps],
+        check_specs=checks,
+        partitions_def=partitions,
+        can_subset=True,
+        pool=stage.place,
+        op_tags={"recipes/place": stage.place},
+    )
+    def run(
+        context: dg.AssetExecutionContext,
+    ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
+        yield from _run(context, project, stage)
+
+    return run
+
+
+def _step_spec(recipe: Recipe, step: Step) -> dg.AssetSpec:
+    deps = [step_key(recipe.name, need) for need in step.needs] or [pages_key(recipe.source)]
+    operation = load_operation(step.run)
+    return dg.AssetSpec(
+        key=step_key(recipe.name, step.name),
+        deps=deps,
+        skippable=True,
+        description=operation.about or f"Step {step.name} of recipe {recipe.name}: {step.run}",
+        group_name=recipe.name,
+        kinds={step.place, *operation.kinds},
+        code_version=recipe.fingerprint(step.name),
+        automation_condition=condition_of(recipe),
+        metadata={"dagster/column_schema": COLUMNS, **_code_reference(recipe)},
+    )
+
+
+def _code_reference(recipe: Recipe) -> dict[str, Any]:
+    if recipe.path is None:
+        return {}
+    return {
+        "dagster/code_references": dg.CodeReferencesMetadataValue(
+            code_references=[
+                dg.LocalFileCodeReference(
+                    file_path=str(Path(recipe.path).resolve()),
+                    line_number=1,
+                    label=f"recipe {recipe.name}",
+                )
+            ]
+        )
+    }
+
+
+def _run(
+    context: dg.AssetExecutionContext, project: Project, stage: Stage
+) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
+    recipe = stage.recipe
+    wanted = {key.path[-1] for key in context.selected_asset_keys}
+    steps = [step.name for step in stage.steps if step.name in wanted]
+    checked = {key.asset_key.path[-1] for key in context.selected_asset_check_keys}
+    with open_engine(project) as engine:
+        view = run_stage(
+            engine, stage, context.partition_key, steps, on_landed=_logger(context, stage)
+        )
+        missed: list[str] = []
+        for step in steps:
+            report = report_partition(engine, view, step)
+            if report.complete:
+                yield materialize_result(report, checked=step in checked)
+            else:
+                missed.append(step)
+                if step in checked:
+                    yield check_result(report)
+    if missed:
+        raise dg.Failure(
+            description=_why_not(recipe, view, missed),
+            metadata={"held": dg.MetadataValue.md(held_table(_held(view, missed)))},
+            allow_retries=False,
+        )
+
+
+def _logger(context: dg.AssetExecutionContext, stage: Stage) -> Callable[[int], None]:
+    def log(landed: int) -> None:
+        context.log.info("%d results of stage %s landed.", landed, stage.name)
+
+    return log
+
+
+def _held(view: BatchView, steps: Sequence[str]) -> list[HeldPage]:
+    """Each held page once, at the first step that holds it."""
+    seen: dict[str, HeldPage] = {}
+    for step in steps:
+        for page in view.steps[step].held:
+            seen.setdefault(page.page_id, page)
+    return list(seen.values())
+
+
+def _why_not(recipe: Recipe, view: BatchView, steps: Sequence[str]) -> str:
+    """Why the partition is not materialized, and what to do."""
+    waiting = {
+        need
+        for step in steps
+        for need in view.steps[step].step.needs
+        if view.steps[step].count(PageState.WAITING)
+    }
+    if waiting - set(steps):
+        return (
+            f"Batch {view.batch}: {', '.join(steps)} cannot go on before "
+            f"{', '.join(sorted(waiting - set(steps)))} has landed. Materialize that step first."
+        )
+    held = _held(view, steps)
+    at = view.steps[steps[0]]
+    if not view.pages:
+        return (
+            f"Batch {view.batch}: none of its pages is there any more. "
+            f"Put them back and run: recipes discover"
+        )
+    return (
+        f"Batch {view.batch} is not materialized at {', '.join(steps)}: {at.landed} of {at.pages} "
+        f"pages landed and {len(held)} are held (max_held {recipe.max_held:g}). "
+        f"Mend the pages, or take them out, then run: recipes retry {recipe.name}\n\n"
+        f"{held_table(held)}"
+    )
+
+
+def stage_assets(project: Project) -> list[dg.AssetsDefinition]:
+    """All multi-assets of the project."""
+    return [
+        stage_asset(project, stage)
+        for recipe in project.recipes.values()
+        for stage in stages_of(recipe)
+    ]

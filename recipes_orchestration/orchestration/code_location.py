@@ -1,0 +1,33 @@
+"""A project as Dagster definitions."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from ..project import Project
+from .assets import pages_spec, stage_assets
+from .automation import automation_sensor
+from .io_manager import PageResultsIOManager
+from .sensors import discovery_sensor
+
+__all__ = ["project_definitions"]
+
+
+def project_definitions(project: Project) -> dg.Definitions:
+    """Everything Dagster shows and runs of the project.
+
+    One process runs all steps of a run: a process a step would cost seconds each and nothing is
+    gained, since the work itself is done by workers or elsewhere.
+    """
+    return dg.Definitions(
+        assets=[
+            *(pages_spec(name, source.root) for name, source in project.sources.items()),
+            *stage_assets(project),
+        ],
+        sensors=[
+            *(discovery_sensor(project, name) for name in project.sources),
+            automation_sensor(),
+        ],
+        resources={"page_results": PageResultsIOManager(project)},
+        executor=dg.in_process_executor,
+    )

@@ -1,0 +1,212 @@
+"""What Dagster is told about a step's partition, made from the library and from nothing else.
+
+A run, the command line and the rebuilding of events all tell it in these words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
+
+from ..engine.engine import Engine
+from ..engine.look import BatchView, HeldPage
+from ..pages.naming import shown
+from .pages_events import DATA_VERSION_TAG
+
+__all__ = [
+    "CHECK",
+    "PartitionReport",
+    "check_evaluation",
+    "check_result",
+    "held_table",
+    "materialization",
+    "materialize_result",
+    "report_partition",
+    "step_key",
+]
+
+CHECK = "all_pages_landed"
+PREVIEW_PAGES = 3
+PREVIEW_CHARACTERS = 400
+TABLE_ROWS = 50
+
+
+def step_key(recipe: str, step: str) -> dg.AssetKey:
+    """The asset key of a recipe's step."""
+    return dg.AssetKey([recipe, step])
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """What there is to say about one step of one batch."""
+
+    key: dg.AssetKey
+    partition: str
+    complete: bool
+    data_version: str
+    metadata: dict[str, dg.MetadataValue]
+    held: tuple[HeldPage, ...]
+    landed: int
+    pages: int
+
+
+def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionReport:
+    """Reads the step's landed rows once and says what Dagster should know about them."""
+    at = view.steps[step]
+    table = engine.library.table(
+        view.recipe.name, step, view.batch, columns=["page_id", "key", "value", "seconds"]
+    )
+    current = set(at.keys.items())
+    rows = [
+        row for row in table.to_pylist() if (row["page_id"], row["key"]) in current or not current
+    ]
+    return PartitionReport(
+        key=step_key(view.recipe.name, step),
+        partition=view.batch,
+        complete=at.complete(view.recipe.max_held),
+        data_version=_version_of(row["key"] for row in rows),
+        metadata={
+            "pages": dg.MetadataValue.int(at.pages),
+            "landed": dg.MetadataValue.int(at.landed),
+            "held": dg.MetadataValue.int(len(at.held)),
+            "rows": dg.MetadataValue.int(len(rows)),
+            "seconds": dg.MetadataValue.float(round(sum(row["seconds"] for row in rows), 3)),
+            "preview": dg.MetadataValue.md(_preview(view, rows)),
+            "dagster/uri": dg.MetadataValue.text(
+                engine.library.uri(view.recipe.name, step, view.batch)
+            ),
+            "dagster/partition_row_count": dg.MetadataValue.int(len(rows)),
+        },
+        held=tuple(at.held),
+        landed=at.landed,
+        pages=at.pages,
+    )
+
+
+def materialize_result(report: PartitionReport, checked: bool) -> dg.MaterializeResult[Any]:
+    """The partition's materialization inside a run, with its check when that was selected."""
+    return dg.MaterializeResult(
+        asset_key=report.key,
+        metadata=report.metadata,
+        data_version=dg.DataVersion(report.data_version),
+        check_results=[check_result(report)] if checked else [],
+    )
+
+
+def check_result(report: PartitionReport) -> dg.AssetCheckResult:
+    """`all_pages_landed` inside a run."""
+    return dg.AssetCheckResult(
+        asset_key=report.key,
+        check_name=CHECK,
+        passed=_all_landed(report),
+        severity=dg.AssetCheckSeverity.WARN,
+        description=_check_words(report),
+        metadata=_check_metadata(report),
+    )
+
+
+def materialization(report: PartitionReport) -> dg.AssetMaterialization:
+    """The same materialization outside a run."""
+    return dg.AssetMaterialization(
+        asset_key=report.key,
+        partition=report.partition,
+        metadata=report.metadata,
+        tags={DATA_VERSION_TAG: report.data_version},
+    )
+
+
+def check_evaluation(
+    report: PartitionReport, target: AssetCheckEvaluationTargetMaterializationData | None = None
+) -> dg.AssetCheckEvaluation:
+    """`all_pages_landed` outside a run."""
+    return dg.AssetCheckEvaluation(
+        asset_key=report.key,
+        check_name=CHECK,
+        passed=_all_landed(report),
+        severity=dg.AssetCheckSeverity.WARN,
+        description=_check_words(report),
+        metadata=_check_metadata(report),
+        partition=report.partition,
+        target_materialization_data=target,
+    )
+
+
+def held_table(held: Sequence[HeldPage]) -> str:
+    """Held pages and their reasons as a Markdown table of at most 50 rows."""
+    rows = ["| page | step | reason |", "| --- | --- | --- |"]
+    rows += [
+        f"| {_cell(page.page_id)} | {page.step} | {_cell(page.words)} |"
+        for page in held[:TABLE_ROWS]
+    ]
+    if len(held) > TABLE_ROWS:
+        rows.append(f"| and {len(held) - TABLE_ROWS} more | | see: recipes held |")
+    return "\n".join(rows)
+
+
+def _all_landed(report: PartitionReport) -> bool:
+    return report.landed == report.pages
+
+
+def _check_words(report: PartitionReport) -> str:
+    if _all_landed(report):
+        return f"All {report.pages} pages have landed."
+    words = f"{report.landed} of {report.pages} pages have landed"
+    if not report.held:
+        return f"{words}."
+    return f"{words}; {len(report.held)} wait for a person:\n\n{held_table(report.held)}"
+
+
+def _check_metadata(report: PartitionReport) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "pages": report.pages,
+        "landed": report.landed,
+        "held": len(report.held),
+    }
+    if report.held:
+        metadata["held pages"] = dg.MetadataValue.md(held_table(report.held))
+    return metadata
+
+
+def _version_of(keys: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:16]
+
+
+def _preview(view: BatchView, rows: Sequence[dict[str, Any]]) -> str:
+    """A few pages' text beside their names."""
+    by_page = {row["page_id"]: row["value"] for row in rows}
+    wanted = [page_id for page_id in view.pages if page_id in by_page][:PREVIEW_PAGES]
+    lines = ["| page | result |", "| --- | --- |"]
+    lines += [f"| {_cell(page_id)} | {_cell(_told(by_page[page_id]))} |" for page_id in wanted]
+    return "\n".join(lines) if wanted else "No page has landed."
+
+
+def _told(value: str) -> str:
+    """The text of a value where it has one, else the start of its JSON."""
+    try:
+        loaded = json.loads(value)
+    except ValueError:
+        loaded = value
+    if isinstance(loaded, dict):
+        if isinstance(loaded.get("text"), str):
+            return loaded["text"][:PREVIEW_CHARACTERS]
+        if isinstance(loaded.get("names"), list):
+            return ", ".join(str(name.get("text")) for name in loaded["names"])[:PREVIEW_CHARACTERS]
+        if isinstance(loaded.get("lines"), list):
+            return f"{len(loaded['lines'])} lines"
+    return value[:PREVIEW_CHARACTERS]
+
+
+def _cell(text: str) -> str:
+    """Text from pages and file names made harmless inside a Markdown table."""
+    safe = shown(" ".join(text.split()))
+    for mark in ("\\", "|", "<", "`", "[", "*", "_", "!"):
+        safe = safe.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
+    return safe

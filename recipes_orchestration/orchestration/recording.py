@@ -1,0 +1,89 @@
+"""Tells a Dagster instance, outside any run, what the ledger and the library hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+import dagster as dg
+
+from ..engine.engine import Engine
+from ..engine.look import BatchView
+from ..engine.status import iter_views
+from ..recipe import Recipe
+from .events import check_evaluation, materialization, report_partition
+from .pages_events import batch_materializations, pages_key
+
+__all__ = ["rebuild_events", "record_pages", "record_view"]
+
+# Dynamic partitions are added by so many at once: one statement each.
+TOGETHER = 500
+
+
+def record_pages(
+    engine: Engine, instance: dg.DagsterInstance, source: str, batches: Iterable[str]
+) -> int:
+    """Adds the partitions of the batches and materializes their pages; gives how many."""
+    told = 0
+    todo = iter(batches)
+    while some := list(islice(todo, TOGETHER)):
+        instance.add_dynamic_partitions(source, sorted(some))
+        for event in batch_materializations(engine, source, some):
+            instance.report_runless_asset_event(event)
+            told += 1
+    return told
+
+
+def record_view(
+    engine: Engine, instance: dg.DagsterInstance, view: BatchView, steps: Iterable[str]
+) -> int:
+    """Materializes the steps of the batch that are complete; gives how many.
+
+    Says nothing of a partition that Dagster already knows with the same data version, and
+    records the check of each step in any case when it says something new.
+    """
+    recorded = 0
+    for step in steps:
+        report = report_partition(engine, view, step)
+        if not report.complete:
+            if report.held:
+                instance.report_runless_asset_event(check_evaluation(report))
+            continue
+        known = instance.get_latest_data_version_record(report.key, partition_key=view.batch)
+        if known is not None and _version(known) == report.data_version:
+            continue
+        instance.report_runless_asset_event(materialization(report))
+        instance.report_runless_asset_event(check_evaluation(report))
+        recorded += 1
+    return recorded
+
+
+def rebuild_events(
+    engine: Engine,
+    instance: dg.DagsterInstance,
+    recipes: Iterable[Recipe],
+    *,
+    on_batch: Callable[[str, str], None] | None = None,
+) -> int:
+    """Brings back every partition and materialization from ledger and library; gives how many.
+
+    What Dagster still knows is left as it is.
+    """
+    rebuilt = 0
+    for recipe in recipes:
+        known = instance.get_materialized_partitions(pages_key(recipe.source))
+        batches = [row.key for row in engine.ledger.pages.batches(recipe.source)]
+        instance.add_dynamic_partitions(recipe.source, sorted(batches))
+        rebuilt += record_pages(
+            engine, instance, recipe.source, [key for key in batches if key not in known]
+        )
+        for batch, view in iter_views(engine, recipe):
+            rebuilt += record_view(engine, instance, view, view.steps)
+            if on_batch is not None:
+                on_batch(recipe.name, batch.key)
+    return rebuilt
+
+
+def _version(record: dg.EventLogRecord) -> str | None:
+    event = record.asset_materialization
+    return None if event is None or event.tags is None else event.tags.get("dagster/data_version")

@@ -1,0 +1,240 @@
+"""The place `local`: steps in a pool of worker processes of this process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field
+from functools import partial
+from uuid import uuid4
+
+from pebble import ProcessExpired, ProcessPool
+
+from ..errors import PlaceError, RecipesError
+from ..runner.run_pages import Setting, run_pages
+from ..runner.work import Failure, FailureKind, Outcome, PageWork, TaskSpec
+from ..steps.registry import load_operation
+from .place import Chunk, State
+from .processes import process_lives, this_process
+
+__all__ = ["LocalPlace"]
+
+# Pages handed to an operation that has a form for several at once.
+MANY = 8
+
+
+@dataclass
+class _Task:
+    """A task that runs in this process. `lock` guards everything below it."""
+
+    spec: TaskSpec
+    setting: Setting
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    futures: set[Future[list[Outcome]]] = field(default_factory=set[Future[list[Outcome]]])
+    ready: list[Outcome] = field(default_factory=list[Outcome])
+    pages_ready: int = 0
+    pages_left: int = 0
+    parts: int = 0
+    landed_at: float = field(default_factory=time.monotonic)
+    failure: str = ""
+    cancelled: bool = False
+
+
+class LocalPlace:
+    """Steps in `workers` processes here, started when the first task comes.
+
+    A task lives in the process that submitted it. Its remote id names that process, so that any
+    other process of the machine can tell whether it still lives; from another machine the answer
+    is UNKNOWN and the ledger's heartbeat decides. `land_every_pages` and `land_every_seconds`
+    say how much may be finished and not landed: what a killed process loses at most.
+    """
+
+    name = "local"
+    in_process = True
+
+    def __init__(
+        self,
+        *,
+        workers: int,
+        page_timeout: float = 600.0,
+        land_every_pages: int = 25,
+        land_every_seconds: float = 30.0,
+    ) -> None:
+        self._workers = workers
+        self._page_timeout = page_timeout
+        self._land_every_pages = land_every_pages
+        self._land_every_seconds = land_every_seconds
+        self._pool: ProcessPool | None = None
+        self._tasks: dict[str, _Task] = {}
+        self._news = threading.Event()
+        # Two places of one process are told apart: each knows its own tasks only.
+        self._here = f"{this_process()}/{uuid4().hex[:12]}"
+
+    def submit(self, task: TaskSpec) -> str:
+        """Hands the task's pages to the workers. Raises `PlaceError` when they cannot start."""
+        setting = Setting(task.steps, task.reader, task.import_path, task.max_pixels)
+        running = _Task(spec=task, setting=setting, pages_left=len(task.pages))
+        remote_id = f"{self._here}/{task.name}"
+        self._tasks[remote_id] = running
+        several = any(load_operation(step.run).many is not None for step in task.steps)
+        size = MANY if several else 1
+        for start in range(0, len(task.pages), size):
+            self._schedule(running, task.pages[start : start + size])
+        return remote_id
+
+    def find(self, name: str) -> str | None:
+        """The task's id when it runs in this process: no other one can be reached from here."""
+        return next((id for id, task in self._tasks.items() if task.spec.name == name), None)
+
+    def statuses(self, remote_ids: Collection[str]) -> Mapping[str, tuple[State, str]]:
+        """How each task stands; a task of a dead process of this machine is LOST."""
+        return {remote_id: self._status(remote_id) for remote_id in remote_ids}
+
+    def results(self, remote_id: str) -> Iterator[Chunk]:
+        """One chunk when enough has come, or enough time has passed, or the task has ended."""
+        task = self._tasks.get(remote_id)
+        if task is None or not self._due(task):
+            return
+        with task.lock:
+            outcomes, pages = list(task.ready), task.pages_ready
+        if not outcomes:
+            return
+        yield Chunk(task.parts + 1, outcomes)
+        with task.lock:
+            del task.ready[: len(outcomes)]
+            task.pages_ready -= pages
+            task.parts += 1
+            task.landed_at = time.monotonic()
+
+    def cancel(self, remote_id: str) -> None:
+        """Pages that have not begun are given up; those in work are ended."""
+        task = self._tasks.get(remote_id)
+        if task is None:
+            return
+        with task.lock:
+            task.cancelled = True
+            futures = list(task.futures)
+        for future in futures:
+            future.cancel()
+
+    def wait(self, seconds: float) -> None:
+        """Returns when a chunk is due or a task has ended, at the latest after `seconds`."""
+        self._news.wait(seconds)
+        self._news.clear()
+
+    def close(self) -> None:
+        """Ends the workers; what was finished and not landed is lost."""
+        if self._pool is not None:
+            self._pool.stop()
+            self._pool.join()
+            self._pool = None
+        self._tasks.clear()
+
+    def _status(self, remote_id: str) -> tuple[State, str]:
+        task = self._tasks.get(remote_id)
+        if task is not None:
+            if task.failure:
+                return State.FAILED, task.failure
+            if task.pages_left:
+                return State.RUNNING, f"{task.pages_left} pages left"
+            return State.ENDED, ""
+        if remote_id.rpartition("/")[0] == self._here:
+            return State.LOST, "it was given up here"
+        process = remote_id.partition("/")[0]
+        lives = process_lives(process)
+        if lives is None or process == this_process():
+            return State.UNKNOWN, "it runs where this process cannot look"
+        return (State.RUNNING, "in another process") if lives else (State.LOST, "its process ended")
+
+    def _due(self, task: _Task) -> bool:
+        return (
+            task.pages_left == 0
+            or bool(task.failure)
+            or task.cancelled
+            or task.pages_ready >= self._land_every_pages
+            or time.monotonic() - task.landed_at >= self._land_every_seconds
+        )
+
+    def _schedule(self, task: _Task, pages: Sequence[PageWork]) -> None:
+        try:
+            future = self._started().schedule(
+                run_pages, [task.setting, pages], timeout=self._page_timeout * len(pages)
+            )
+        except RuntimeError as error:
+            raise PlaceError(
+                f"The local workers could not take task {task.spec.name}: {error}. "
+                f"Run the recipe again; what has landed is kept."
+            ) from error
+        with task.lock:
+            task.futures.add(future)
+        future.add_done_callback(partial(self._done, task, pages))
+
+    def _started(self) -> ProcessPool:
+        if self._pool is None:
+            # Spawned, not forked: this process has threads (gRPC, SQLite) that a fork would break.
+            self._pool = ProcessPool(
+                max_workers=self._workers,
+                context=multiprocessing.get_context("spawn"),
+                initializer=_start_worker,
+                initargs=[self._workers],
+            )
+        return self._pool
+
+    def _done(self, task: _Task, pages: Sequence[PageWork], future: Future[list[Outcome]]) -> None:
+        outcomes: list[Outcome] = []
+        try:
+            outcomes = future.result()
+        except CancelledError:
+            pass
+        except RecipesError as error:
+            task.failure = str(error)
+        except (ProcessExpired, TimeoutError) as error:
+            if len(pages) > 1 and self._pool is not None:
+                for page in pages:
+                    self._schedule(task, [page])
+                with task.lock:
+                    task.futures.discard(future)
+                return
+            outcomes = [_ended_on(pages[0], error, self._page_timeout)]
+        except Exception as error:  # noqa: BLE001  this thread must not end with the page unaccounted
+            task.failure = f"The local workers failed: {type(error).__name__}: {error}"
+        with task.lock:
+            task.futures.discard(future)
+            task.ready.extend(outcomes)
+            task.pages_ready += len(pages)
+            task.pages_left -= len(pages)
+        if self._due(task):
+            self._news.set()
+
+
+def _ended_on(page: PageWork, error: BaseException, limit: float) -> Outcome:
+    if isinstance(error, TimeoutError):
+        failure = Failure(
+            FailureKind.TIMEOUT, f"The page took longer than {limit:g} s (limit page_timeout)."
+        )
+    else:
+        failure = Failure(
+            FailureKind.DIED,
+            "The worker process ended while it worked on this page "
+            f"(exit code {getattr(error, 'exitcode', 'unknown')}; often too little memory).",
+        )
+    return Outcome(page_id=page.page_id, step=page.steps[0], seconds=0.0, failure=failure)
+
+
+def _start_worker(workers: int) -> None:
+    """Gives each worker its share of the cores, and ends it when its parent is gone."""
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, str(threads))
+    threading.Thread(target=_end_with_parent, daemon=True, name="end-with-parent").start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

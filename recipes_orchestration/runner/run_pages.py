@@ -1,0 +1,171 @@
+"""Runs steps on pages in this process: step by step over a few pages, each model loaded once."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..errors import PageUnreadable, RecipesError, StepError
+from ..pages.page import Page
+from ..pages.source import SourceReader
+from ..recipe import Step, canonical_json
+from ..steps.registry import load_operation
+from ..steps.step import Context, Operation
+from .work import Failure, FailureKind, Outcome, PageWork
+
+__all__ = ["MAX_VALUE_BYTES", "Setting", "run_pages"]
+
+# One page's value as JSON. A page of dense text with its polygons takes about 100 kB.
+MAX_VALUE_BYTES = 32 * 1024 * 1024
+
+_models: dict[tuple[str, str], Any] = {}
+_operations: dict[str, Operation] = {}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all pages of a task."""
+
+    steps: tuple[Step, ...]
+    reader: SourceReader
+    import_path: str
+    max_pixels: int
+
+
+def run_pages(setting: Setting, works: Sequence[PageWork]) -> list[Outcome]:
+    """One outcome for each page and step that was reached; a failed page skips what needs it.
+
+    Raises `StepError` when a step cannot be loaded or its model cannot be set up: then no page is
+    to blame.
+    """
+    if setting.import_path not in sys.path:
+        sys.path.insert(0, setting.import_path)
+    pages = {work.page_id: _page(setting, work) for work in works}
+    values: dict[str, dict[str, Any]] = {work.page_id: dict(work.needs) for work in works}
+    outcomes: list[Outcome] = []
+    for step in setting.steps:
+        ready = [
+            pages[work.page_id]
+            for work in works
+            if step.name in work.steps and all(need in values[work.page_id] for need in step.needs)
+        ]
+        if not ready:
+            continue
+        operation = _operation(step.run)
+        model = _model(step, operation)
+        contexts = [
+            Context(
+                step=step.name,
+                params=step.params,
+                needs={need: values[page.page_id][need] for need in step.needs},
+                model=model,
+            )
+            for page in ready
+        ]
+        for outcome in _run_step(step, operation, ready, contexts):
+            outcomes.append(outcome)
+            if outcome.failure is None:
+                values[outcome.page_id][step.name] = outcome.value
+    return outcomes
+
+
+def _page(setting: Setting, work: PageWork) -> Page:
+    return Page(
+        page_id=work.page_id,
+        sha256=work.sha256,
+        file=work.file,
+        frame=work.frame,
+        fetch=partial(setting.reader.read, work.file),
+        max_pixels=setting.max_pixels,
+    )
+
+
+def _operation(run: str) -> Operation:
+    if run not in _operations:
+        _operations[run] = load_operation(run)
+    return _operations[run]
+
+
+def _model(step: Step, operation: Operation) -> Any:
+    if operation.setup is None:
+        return None
+    known = (step.run, canonical_json(dict(step.params)))
+    if known not in _models:
+        try:
+            _models[known] = operation.setup(step.params)
+        except RecipesError:
+            raise
+        except Exception as error:
+            raise StepError(
+                f"Step '{step.name}' could not be set up: {_words(error)}. "
+                f"Mend what it names and run the recipe again."
+            ) from error
+    return _models[known]
+
+
+def _run_step(
+    step: Step, operation: Operation, pages: Sequence[Page], contexts: Sequence[Context]
+) -> list[Outcome]:
+    """All pages at once when the operation has a form for it, else, or when that fails, singly."""
+    if operation.many is not None and len(pages) > 1:
+        started = time.perf_counter()
+        try:
+            values = list(operation.many(pages, contexts))
+        except Exception:  # noqa: BLE001  one page may have failed them all; each is tried alone
+            values = []
+        if len(values) == len(pages):
+            each = (time.perf_counter() - started) / len(pages)
+            return [
+                _checked(step, page, each, partial(_same, value))
+                for page, value in zip(pages, values, strict=True)
+            ]
+    return [
+        _checked(step, page, 0.0, partial(operation.function, page, context))
+        for page, context in zip(pages, contexts, strict=True)
+    ]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _checked(step: Step, page: Page, spent: float, compute: Callable[[], Any]) -> Outcome:
+    started = time.perf_counter()
+    failure: Failure | None = None
+    value: Any = None
+    try:
+        value = compute()
+        _check_value(value)
+    except PageUnreadable as error:
+        failure = Failure(FailureKind.UNREADABLE, str(error))
+    except Exception as error:  # noqa: BLE001  whatever a step raises belongs to the page
+        failure = Failure(FailureKind.FAILED, _words(error))
+    return Outcome(
+        page_id=page.page_id,
+        step=step.name,
+        seconds=spent + time.perf_counter() - started,
+        value=None if failure else value,
+        failure=failure,
+    )
+
+
+def _check_value(value: Any) -> None:
+    try:
+        size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+    except (TypeError, ValueError) as error:
+        raise StepError(f"the step's value is not JSON: {error}") from error
+    if size > MAX_VALUE_BYTES:
+        raise StepError(f"the step's value has {size:,} bytes; {MAX_VALUE_BYTES:,} are allowed")
+
+
+def _words(error: BaseException) -> str:
+    """The error as one line: our own errors as they are, others with their type."""
+    text = " ".join(str(error).split())[:2000]
+    if isinstance(error, RecipesError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
