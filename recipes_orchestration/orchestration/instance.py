@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,18 +12,8 @@ import dagster as dg
 
 __all__ = ["DEFAULT_YAML", "dagster_home", "open_instance"]
 
-DEFAULT_YAML = """\
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-concurrency:
-  runs:
-    max_concurrent_runs: 10
-  pools:
-    granularity: run
-    default_limit: 1
-"""
+# The same file as the one at the top of a checkout, inside the package for an installed one.
+DEFAULT_YAML = Path(__file__).with_name("dagster.yaml")
 
 
 def dagster_home(project_folder: Path) -> Path:
@@ -41,6 +32,6 @@ def open_instance(project_folder: Path) -> Generator[dg.DagsterInstance]:
     home = dagster_home(project_folder)
     home.mkdir(parents=True, exist_ok=True)
     if not (home / "dagster.yaml").exists():
-        (home / "dagster.yaml").write_text(DEFAULT_YAML)
+        shutil.copyfile(DEFAULT_YAML, home / "dagster.yaml")
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance
