@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import median
 
 from .polygon import Polygon, is_upright, polygon_size
 
 __all__ = ["reading_order"]
 
-# A gutter parts two columns when each has this many lines ...
+# A gutter parts two columns where each has this many lines ...
 _COLUMN_LINES = 4
 # ... is at least this share of the block's width ...
 _COLUMN_WIDTH = 0.2
-# ... is filled to this share by its median line, as running text does and table cells do not ...
+# ... and is filled to this share by its median line, as running text does and table cells do not.
 _COLUMN_FILL = 0.55
-# ... and when at most this share of the block's lines, such as headings, run across the gutter.
-_ACROSS = 0.15
+# Places across a block at which a gutter is sought, and how often a column may be cut again.
+_PLACES = 200
 _DEPTH = 3
 # Width over height from which a line tells the page's slope, and the radians it may slope.
 _LONG = 4.0
@@ -41,6 +40,14 @@ class _Box:
     @property
     def height(self) -> float:
         return self.y1 - self.y0
+
+
+@dataclass(frozen=True)
+class _Band:
+    """A part of a block from side to side, with its two columns if it has any."""
+
+    boxes: list[_Box]
+    columns: list[list[_Box]]
 
 
 def reading_order(polygons: Sequence[Polygon]) -> list[int]:
@@ -85,45 +92,54 @@ def _level(index: int, polygon: Polygon, slope: float) -> _Box:
 
 
 def _ordered(boxes: list[_Box], depth: int) -> list[_Box]:
-    gutter = _gutter(boxes) if depth > 0 and len(boxes) >= 2 * _COLUMN_LINES else None
-    if gutter is None:
+    bands = _best_bands(boxes) if depth > 0 and len(boxes) >= 2 * _COLUMN_LINES else []
+    if not any(band.columns for band in bands):
         return _rows(boxes)
-    across = _rows([box for box in boxes if box.x0 < gutter < box.x1])
-    left = [box for box in boxes if box.x1 <= gutter]
-    right = [box for box in boxes if box.x0 >= gutter]
     ordered: list[_Box] = []
-    # Each line across ends the columns above it.
-    for heading in across:
-        for side in (left, right):
-            above = [box for box in side if box.middle < heading.middle]
-            ordered += _ordered(above, depth - 1)
-            side[:] = [box for box in side if box.middle >= heading.middle]
-        ordered.append(heading)
-    return ordered + _ordered(left, depth - 1) + _ordered(right, depth - 1)
+    for band in bands:
+        for column in band.columns or [band.boxes]:
+            ordered += _ordered(column, depth - 1)
+    return ordered
 
 
-def _gutter(boxes: list[_Box]) -> float | None:
-    """Where the block is best cut from top to bottom, or None when it is one column."""
+def _best_bands(boxes: list[_Box]) -> list[_Band]:
+    """The block cut by the gutter that puts most lines into columns."""
     start, end = min(box.x0 for box in boxes), max(box.x1 for box in boxes)
     width = end - start
-    edges = sorted({box.x1 for box in boxes} | {box.x0 for box in boxes})
-    best: tuple[int, float, float] | None = None
-    for x0, x1 in pairwise(edges):
-        x = (x0 + x1) / 2
-        if not start + _COLUMN_WIDTH * width <= x <= end - _COLUMN_WIDTH * width:
+    by_height = sorted(boxes, key=lambda box: (box.middle, box.x0))
+    best: tuple[int, list[_Band]] = (0, [])
+    for place in range(1, _PLACES):
+        share = place / _PLACES
+        if _COLUMN_WIDTH <= share <= 1 - _COLUMN_WIDTH:
+            bands = _bands(by_height, start + share * width, width)
+            placed = sum(len(column) for band in bands for column in band.columns)
+            if placed > best[0]:
+                best = (placed, bands)
+    return best[1]
+
+
+def _bands(by_height: list[_Box], gutter: float, width: float) -> list[_Band]:
+    """Bands from top to bottom; each line that runs across the gutter ends the columns above it."""
+    bands: list[_Band] = []
+    plain: list[_Box] = []
+    between: list[_Box] = []
+    for box in (*by_height, None):
+        if box is not None and not box.x0 < gutter < box.x1:
+            between.append(box)
             continue
-        across = sum(box.x0 < x < box.x1 for box in boxes)
-        if across > _ACROSS * len(boxes):
-            continue
-        if not (
-            _is_column([box for box in boxes if box.x1 <= x], width)
-            and _is_column([box for box in boxes if box.x0 >= x], width)
-        ):
-            continue
-        candidate = (across, x0 - x1, x)
-        if best is None or candidate < best:
-            best = candidate
-    return None if best is None else best[2]
+        columns = [
+            [other for other in between if other.x1 <= gutter],
+            [other for other in between if other.x0 >= gutter],
+        ]
+        if all(_is_column(column, width) for column in columns):
+            bands += [_Band(plain, []), _Band(between, columns)]
+            plain = []
+        else:
+            plain += between
+        between = []
+        if box is not None:
+            plain.append(box)
+    return [band for band in (*bands, _Band(plain, [])) if band.boxes]
 
 
 def _is_column(boxes: list[_Box], width: float) -> bool:
