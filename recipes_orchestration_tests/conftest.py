@@ -7,6 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from .ledger_fixtures import ledger, ledger_url
+from .postgres_server import postgres_server, postgres_url
+
+__all__ = ["ledger", "ledger_url", "postgres_server", "postgres_url"]
+
 
 @pytest.fixture
 def restored_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

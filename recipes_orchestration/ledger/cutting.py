@@ -94,5 +94,5 @@ def _batch_of(
         query = sa.select(pages.c.page_id, pages.c.batch_id).where(
             pages.c.source == source, pages.c.page_id.in_(portion)
         )
-        answer.update(connection.execute(query).tuples().all())
+        answer.update(connection.execute(query).all())
     return answer

@@ -57,7 +57,7 @@ class PageBook:
             .distinct()
         )
         with self._database.reading() as connection:
-            return dict(connection.execute(query).tuples().all())
+            return dict(connection.execute(query).all())
 
     def stamps_of_source(self, source: str) -> Iterator[tuple[str, str, str]]:
         """`(folder, file, stamp)` of each file that is not gone, by folder and file.

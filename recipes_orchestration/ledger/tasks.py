@@ -80,7 +80,7 @@ class TaskBook:
         with self._database.reading() as connection:
             for portion in portions(sorted(set(keys))):
                 query = sa.select(claims.c.key, claims.c.task_id).where(claims.c.key.in_(portion))
-                answer.update(connection.execute(query).tuples().all())
+                answer.update(connection.execute(query).all())
         return answer
 
     def sent(self, id: str, remote_id: str) -> bool:
