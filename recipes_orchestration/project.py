@@ -244,10 +244,14 @@ def _place_of(folder: Path, given: str) -> str:
 
 
 def _ledger_url(folder: Path, given: str | None) -> str:
-    if given is None:
-        given = ".recipes/ledger.db"
-    if given.startswith("sqlite:///"):
-        given = given.removeprefix("sqlite:///")
-    elif "://" in given:
+    """The ledger's URL, a path or a relative SQLite URL being one from the project folder on."""
+    sqlite = re.match(r"(sqlite(?:\+\w+)?):///(?!/)(.+)", given or "")
+    if given and "://" in given and sqlite is None:
         return given
-    return f"sqlite:///{folder / given}"
+    scheme, file = sqlite.groups() if sqlite else ("sqlite", given or ".recipes/ledger.db")
+    path = folder / Path(file).expanduser()
+    # A URL has no way to write it: what follows would be taken for options.
+    if "?" in (str(folder) if sqlite else str(path)):
+        what = f"the ledger's path has a ? in it: {path}; rename the folder or set another ledger"
+        raise ConfigErrors([Mistake(shown_path(folder / "project.yaml"), 1, what)])
+    return f"{scheme}:///{path}"

@@ -187,7 +187,7 @@ def _operation(file: YamlFile, step: DraftStep) -> list[Mistake]:
     try:
         operation = load_operation(step.run)
     except (StepError, ConfigError) as error:
-        return [file.mistake((*where, "run"), f'{start}run: found "{step.run}"; {error}')]
+        return [file.mistake((*where, "run"), f"{start}run: {error}")]
     if operation.check is not None:
         try:
             operation.check(step.params)

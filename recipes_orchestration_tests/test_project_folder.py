@@ -21,6 +21,7 @@ from recipes_orchestration.project_files import (
     register_place,
 )
 from recipes_orchestration.recipe_checks import in_order
+from recipes_orchestration.yaml_files import ConfigErrors
 
 pytestmark = pytest.mark.usefixtures("restored_path")
 
@@ -98,12 +99,20 @@ def test_urls_and_absolute_paths_stay_as_they_are(tmp_path: Path, url: str) -> N
         ("postgresql://u@h/db", "postgresql://u@h/db"),
         ("sqlite:////var/l.db", "sqlite:////var/l.db"),
         ("sqlite:///l.db", "sqlite:///{folder}/l.db"),
+        ("sqlite+pysqlite:///l.db?timeout=9", "sqlite+pysqlite:///{folder}/l.db?timeout=9"),
         ("state/l.db", "sqlite:///{folder}/state/l.db"),
+        ("/var/l.db", "sqlite:////var/l.db"),
     ],
 )
 def test_ledger(tmp_path: Path, given: str, expected: str) -> None:
     project = load(tmp_path, f"{PROJECT}ledger: {given}\n")
     assert project.ledger_url == expected.format(folder=tmp_path)
+
+
+def test_ledger_path_that_a_url_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors, match=r"project\.yaml:1: the ledger's path has a \? in it"):
+        load(tmp_path / "what?")
+    assert load(tmp_path / "what?", PROJECT + "ledger: sqlite:////l.db\n").ledger_url
 
 
 def test_ledger_of_the_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,14 +220,16 @@ def test_unknown_operation(messages: Messages) -> None:
 
 def test_module_that_is_not_there(messages: Messages) -> None:
     [message] = messages(recipe=step('{name: x, run: "no_such_module_1:f"}'))
-    assert message.startswith('recipes/letters.yaml:6: step "x": run: found "no_such_module_1:f"; ')
+    assert message.startswith('recipes/letters.yaml:6: step "x": run: The module of ')
+    assert "'no_such_module_1:f'" in message
     assert "was not found" in message
 
 
 def test_module_that_breaks_on_import(messages: Messages, tmp_path: Path) -> None:
     (tmp_path / "broken_steps_1.py").write_text("this is no Python\n")
     [message] = messages(recipe=step('{name: x, run: "broken_steps_1:f"}'))
-    assert message.startswith('recipes/letters.yaml:6: step "x": run: found "broken_steps_1:f"; ')
+    assert message.startswith('recipes/letters.yaml:6: step "x": run: The module of ')
+    assert "'broken_steps_1:f'" in message
     assert "SyntaxError" in message
 
 
