@@ -29,7 +29,7 @@ __all__ = [
 ROOT = "."
 """The name of the source's own folder."""
 
-NaturalKey = tuple[tuple[str | int, ...], str]
+NaturalKey = tuple[str, str]
 
 _ESCAPE = 0xF700
 _PLAIN = re.compile(r"[-a-zA-Z0-9_/]*\Z")
@@ -38,9 +38,8 @@ _ENCODED = re.compile(r"(?:[-a-zA-Z0-9_/]|:[0-9A-F]{2})+\Z")
 _COLON = re.compile(rb":([0-9A-F]{2})")
 _PRIVATE = re.compile("[\uf780-\uf7ff]")
 _UNDECODABLE = re.compile("[\udc80-\udcff\uf780-\uf7ff]")
-_DIGITS = re.compile(r"([0-9]+)")
+_DIGITS = re.compile(r"0*([0-9]+)")
 _NUMBER = re.compile(r"[0-9]{4,}\Z")
-# Longer runs of digits are compared as text: they number nothing, and int() refuses 4,300.
 _MAX_DIGITS = 18
 
 
@@ -90,7 +89,7 @@ def encode_folder(folder: str) -> str:
         raise ValueError("A folder has a name; the source's own is '.'.")
     if _PLAIN.match(folder):
         return folder
-    return _OUTSIDE.sub(lambda match: b":%02X" % match[0], folder.encode()).decode()
+    return _OUTSIDE.sub(lambda match: b":%02X" % match[0][0], folder.encode()).decode()
 
 
 def decode_folder(encoded: str) -> str:
@@ -128,12 +127,13 @@ def natural_key(name: str) -> NaturalKey:
 
     Names that differ at all have different keys, so the order is the same on every machine.
     """
-    parts = _DIGITS.split(name.casefold())
-    numbered: list[str | int] = [
-        (int(part) if len(part) <= _MAX_DIGITS else 10**_MAX_DIGITS) if index % 2 else part
-        for index, part in enumerate(parts)
-    ]
-    return tuple(numbered), name
+    return _DIGITS.sub(_sortable, name.casefold()), name
+
+
+def _sortable(match: re.Match[str]) -> str:
+    # The longer number is the larger one; the 0 in front keeps digits where they sort in text.
+    digits = match[1]
+    return f"0{chr(min(len(digits), 0xD000))}{digits}"
 
 
 def folder_order(folder: str) -> tuple[NaturalKey, ...]:

@@ -73,7 +73,7 @@ class ObjectStore:
                 ignored += entry["type"] == "directory"
                 continue
             name = name_from_text(full.rpartition("/")[2])
-            if name in {"", ".", ".."} or is_litter(name, hidden=hidden):
+            if name in {"", ".", ".."} or "\0" in name or is_litter(name, hidden=hidden):
                 ignored += 1
             elif entry["type"] == "directory":
                 subfolders.add(name)
