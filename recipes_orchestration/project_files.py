@@ -12,8 +12,10 @@ from croniter import croniter
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from .recipe import MANUAL, NEW_PAGES
+from .yaml_files import quoted
 
 __all__ = [
+    "LONGEST_RUN",
     "RESERVED_NAMES",
     "Limits",
     "LocalSettings",
@@ -25,6 +27,8 @@ __all__ = [
     "place_kinds",
     "register_place",
 ]
+
+LONGEST_RUN = 300
 
 # Names that Dagster refuses for assets' outputs, inputs and groups.
 RESERVED_NAMES = frozenset(
@@ -53,7 +57,7 @@ def _when(value: str) -> str:
     if _has_a_next_time(value):
         return value
     raise ValueError(
-        f'found "{value}"; allowed: {MANUAL}, {NEW_PAGES} or a cron line of five fields '
+        f"found {quoted(value)}; allowed: {MANUAL}, {NEW_PAGES} or a cron line of five fields "
         '(minute hour day month weekday), such as "0 22 * * *"'
     )
 
@@ -191,7 +195,9 @@ class StepFile(_Settings):
 
     name: Name = Field(description="What the step is called: letters, digits and _.")
     run: str = Field(
-        min_length=1, max_length=300, description="A built-in operation, or `module:function`."
+        min_length=1,
+        max_length=LONGEST_RUN,
+        description="A built-in operation, or `module:function`.",
     )
     place: str = Field(default="local", description="Where the step runs.")
     needs: Annotated[tuple[Name, ...], Field(strict=False)] = Field(

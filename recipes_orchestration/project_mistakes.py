@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from .yaml_files import Loc, Mistake, YamlFile
+from .yaml_files import Loc, Mistake, YamlFile, quoted
 
 __all__ = ["choose", "label", "model_mistakes", "validate"]
 
@@ -34,7 +34,7 @@ _NAME = "letters a-z and A-Z, digits and _"
 def choose(found: str, allowed: Iterable[str]) -> str:
     """The end of a message about a name: what is allowed, and which one may have been meant."""
     names = sorted(allowed)
-    close = difflib.get_close_matches(found, names, n=1) or [
+    close = difflib.get_close_matches(found[:200], names, n=1) or [
         name for name in names if name.lower() == found.lower()
     ]
     meant = f'. Did you mean "{close[0]}"?' if close else ""
@@ -47,10 +47,10 @@ def label(file: YamlFile, loc: Sequence[str | int]) -> str:
     rest = list(loc)
     if len(rest) > 1 and rest[0] == "steps" and isinstance(rest[1], int):
         named = file.written(("steps", rest[1], "name"))
-        words.append(f'step "{named}"' if named else f"step {rest[1] + 1}")
+        words.append(f"step {quoted(named) if named else rest[1] + 1}")
         rest = rest[2:]
     elif len(rest) > 1 and rest[0] in ("sources", "places"):
-        words.append(f'{str(rest[0])[:-1]} "{rest[1]}"')
+        words.append(f"{str(rest[0])[:-1]} {quoted(str(rest[1]))}")
         rest = rest[2:]
     if rest:
         words.append(".".join(map(str, rest)))
@@ -92,7 +92,7 @@ def _mistake(file: YamlFile, model: type[BaseModel], detail: dict[str, Any], at:
         key = str(inner[-1])
         if kind == "missing":
             return file.mistake(loc[:-1], f'{start}the key "{key}" is missing; add it')
-        message = f'{start}found the unknown key "{key}"{choose(key, names)}'
+        message = f"{start}found the unknown key {quoted(key)}{choose(key, names)}"
         return file.mistake(loc, message, key=True)
     _, field = _at(model, inner)
     what = _what(file, loc, inner, kind, detail, field, of_key=of_key)
@@ -109,17 +109,18 @@ def _what(
     *,
     of_key: bool,
 ) -> str:
-    found = str(inner[-1]) if of_key else _found(file, loc, detail["input"])
+    found = _found(file, loc, detail["input"])
     if of_key:
-        found = f'the name "{found}"'
+        found = f"the name {quoted(str(inner[-1]))}"
     if kind == "value_error":
         return str(detail["ctx"]["error"])
     if kind == "string_pattern_mismatch":
         return f"found {found}; allowed: {_NAME}"
     if kind == "string_type" and isinstance(detail["input"], bool | int | float):
-        written = file.written(loc)
+        written = quoted(file.written(loc) or "")
         read_as = "true or false" if isinstance(detail["input"], bool) else "a number"
-        return f'found {written}, which YAML reads as {read_as}; put it in quotes: "{written}"'
+        bare = written.strip('"')
+        return f"found {bare}, which YAML reads as {read_as}; put it in quotes: {written}"
     if kind in ("string_too_short", "too_short"):
         return "found nothing in it; write at least one"
     if kind == "string_too_long":
@@ -143,8 +144,7 @@ def _found(file: YamlFile, loc: Loc, value: Any) -> str:
         return "nothing"
     written = file.written(loc)
     text = str(value) if written is None else written
-    short = text if len(text) <= 60 else text[:57] + "..."
-    return f'"{short}"' if isinstance(value, str) else short
+    return quoted(text) if isinstance(value, str) else quoted(text).strip('"')
 
 
 def _bounds(field: FieldInfo | None) -> str:

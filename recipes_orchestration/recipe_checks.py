@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from .errors import ConfigError, StepError
+from .project_files import LONGEST_RUN, StepFile
 from .project_mistakes import choose
 from .steps.registry import load_operation, operation_names
 from .steps.step import Operation
-from .yaml_files import Mistake, YamlFile
+from .yaml_files import Mistake, YamlFile, quoted
 
 __all__ = ["Draft", "DraftStep", "check_recipe", "check_recipes", "draft_of", "in_order"]
+
+LONGEST_REASON = 1_000  # of an operation, which may quote what it was given
 
 T = TypeVar("T")
 
@@ -26,6 +29,7 @@ class DraftStep:
     run: str | None
     place: str
     needs: tuple[str, ...] = ()
+    needs_known: bool = True
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -51,16 +55,18 @@ def draft_of(file: YamlFile) -> Draft:
     for index, value in enumerate(listed if isinstance(listed, list) else []):
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
             continue
-        needs, params = value.get("needs"), value.get("params")
+        needs, params = value.get("needs", []), value.get("params")
+        run = _text(value.get("run"))
+        listed_needs: list[Any] = needs if isinstance(needs, list) else []
         steps.append(
             DraftStep(
                 index,
                 value["name"],
-                _text(value.get("run")),
+                run if run is not None and len(run) <= LONGEST_RUN else None,
                 _text(value.get("place", "local")) or "local",
-                tuple(need for need in needs if isinstance(need, str))
-                if isinstance(needs, list)
-                else (),
+                tuple(need for need in listed_needs if isinstance(need, str)),
+                # An unknown key may be a slip for `needs`, which then is no second mistake.
+                listed_needs == needs and value.keys() <= StepFile.model_fields.keys(),
                 params if isinstance(params, dict) else {},
             )
         )
@@ -78,7 +84,8 @@ def check_recipes(drafts: Sequence[Draft]) -> list[Mistake]:
         other = first.setdefault(draft.name.lower(), draft)
         if other is not draft:
             where = f"{other.file.path.name}:{other.file.line(('recipe',))}"
-            message = f'recipe: found "{draft.name}", which {where} is called already; rename one'
+            found = f"recipe: found {quoted(draft.name)}"
+            message = f"{found}, which {where} is called already; rename one"
             mistakes.append(draft.file.mistake(("recipe",), message))
     return mistakes
 
@@ -97,28 +104,29 @@ def check_recipe(
     file = draft.file
     mistakes: list[Mistake] = []
     if sources is not None and draft.source is not None and draft.source not in sources:
-        what = f'source: found "{draft.source}"{choose(draft.source, sources)}'
+        what = f"source: found {quoted(draft.source)}{choose(draft.source, sources)}"
         mistakes.append(file.mistake(("source",), what))
     first: dict[str, DraftStep] = {}
     for step in draft.steps:
         where = ("steps", step.index)
+        shown = quoted(step.name)
         other = first.setdefault(step.name.lower(), step)
         if other is not step:
             line = file.line(("steps", other.index, "name"))
-            what = f'found a second step "{step.name}"; line {line} has one already, rename one'
+            what = f"found a second step {shown}; line {line} has one already, rename one"
             mistakes.append(file.mistake((*where, "name"), what))
         if step.name == "pages" and sources is not None and draft.name in sources:
             what = f'found the step "pages"; the source "{draft.name}" has an asset of that name'
             mistakes.append(file.mistake((*where, "name"), f"{what}, rename the step"))
         if step.place not in places:
-            what = f'step "{step.name}": place: found "{step.place}"{choose(step.place, places)}'
+            what = f"step {shown}: place: found {quoted(step.place)}{choose(step.place, places)}"
             mistakes.append(file.mistake((*where, "place"), what))
         wrong = _needs(draft, step, list(others))
         mistakes += wrong or _takes(draft, step)
         mistakes += _operation(file, step)
     circle = _circle(draft.steps)
     if circle:
-        path = " -> ".join(f'"{name}"' for name in circle)
+        path = " -> ".join(map(quoted, circle))
         index = next(step.index for step in draft.steps if step.name == circle[0])
         what = f"steps need one another in a circle: {path}; take one of these needs away"
         mistakes.append(file.mistake(("steps", index, "needs"), what))
@@ -154,19 +162,19 @@ def _needs(draft: Draft, step: DraftStep, others: Sequence[Draft]) -> list[Mista
         if need == step.name:
             what = "found itself; take it away"
         elif need in seen:
-            what = f'found "{need}" twice; keep one'
+            what = f"found {quoted(need)} twice; keep one"
         elif need in names:
             seen.add(need)
             continue
         else:
-            what = f'found "{need}"'
+            what = f"found {quoted(need)}"
             owner = next((other for other in others if _has(other, need)), None)
             if owner is not None:
-                where = f'the recipe "{owner.name}" ({owner.file.path.name})'
+                where = f"the recipe {quoted(owner.name)} ({owner.file.path.name})"
                 what += f", a step of {where}; a step can need steps of its own recipe only"
             what += choose(need, names)
         where = ("steps", step.index, "needs", position)
-        mistakes.append(draft.file.mistake(where, f'step "{step.name}": needs: {what}'))
+        mistakes.append(draft.file.mistake(where, f"step {quoted(step.name)}: needs: {what}"))
     return mistakes
 
 
@@ -179,27 +187,32 @@ def _has(draft: Draft, need: str) -> bool:
 def _operation(file: YamlFile, step: DraftStep) -> list[Mistake]:
     if step.run is None:
         return []
-    start = f'step "{step.name}": '
+    start = f"step {quoted(step.name)}: "
     where = ("steps", step.index)
     if ":" not in step.run and step.run not in operation_names():
         rest = choose(step.run, [*operation_names(), "module:function"])
-        return [file.mistake((*where, "run"), f'{start}run: found "{step.run}"{rest}')]
+        return [file.mistake((*where, "run"), f"{start}run: found {quoted(step.run)}{rest}")]
     try:
         operation = load_operation(step.run)
     except (StepError, ConfigError) as error:
-        return [file.mistake((*where, "run"), f"{start}run: {error}")]
+        return [file.mistake((*where, "run"), f"{start}run: {_short(error)}")]
     if operation.check is not None:
         try:
             operation.check(step.params)
         except (StepError, ConfigError, ValueError) as error:
-            return [file.mistake((*where, "params"), f"{start}params: {error}")]
+            return [file.mistake((*where, "params"), f"{start}params: {_short(error)}")]
     return []
+
+
+def _short(error: Exception) -> str:
+    text = str(error)
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
 
 
 def _takes(draft: Draft, step: DraftStep) -> list[Mistake]:
     """A step whose operation takes a field that none of its needs gives."""
     operation = _loaded(step)
-    if operation is None or operation.takes is None:
+    if operation is None or operation.takes is None or not step.needs_known:
         return []
     givers: list[str] = []
     for other in draft.steps:
@@ -212,7 +225,7 @@ def _takes(draft: Draft, step: DraftStep) -> list[Mistake]:
         return []
     found = f"found [{', '.join(step.needs)}], but {step.run} takes {operation.takes}"
     allowed = f"one of {', '.join(givers)}" if givers else "a step that gives it; add one"
-    what = f'step "{step.name}": needs: {found}; allowed: {allowed}'
+    what = f"step {quoted(step.name)}: needs: {found}; allowed: {allowed}"
     return [draft.file.mistake(("steps", step.index, "needs"), what)]
 
 

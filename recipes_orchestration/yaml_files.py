@@ -13,7 +13,7 @@ from yaml.composer import ComposerError
 
 from .errors import ConfigError
 
-__all__ = ["ConfigErrors", "Loc", "Mistake", "YamlFile", "read_yaml", "shown_path"]
+__all__ = ["ConfigErrors", "Loc", "Mistake", "YamlFile", "quoted", "read_yaml", "shown_path"]
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40
@@ -35,7 +35,9 @@ class Mistake:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.message}"
+        # What was found is quoted in it, and may hold line ends or steer a terminal.
+        shown = (c if c.isprintable() else " " for c in f"{self.file}:{self.line}: {self.message}")
+        return "".join(shown)
 
 
 class ConfigErrors(ConfigError):  # noqa: N818 - it is several
@@ -79,6 +81,11 @@ class YamlFile:
     def mistake(self, loc: Sequence[str | int], message: str, *, key: bool = False) -> Mistake:
         """A mistake at that place of this file."""
         return Mistake(shown_path(self.path), self.line(loc, key=key), message)
+
+
+def quoted(found: str) -> str:
+    """What was found, in quotes and never long, for a message."""
+    return f'"{found if len(found) <= 60 else found[:57] + "..."}"'
 
 
 def shown_path(path: Path) -> str:
@@ -148,8 +155,8 @@ def _line(node: yaml.Node) -> int:
 def _syntax(error: yaml.MarkedYAMLError) -> tuple[int, str]:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark is not None else 1
-    problem = (error.problem or "it cannot be read").replace("\n", " ")
-    context = error.context or ""
+    problem = (error.problem or "it cannot be read")[:200]
+    context = (error.context or "")[:200]
     if "'\\t'" in problem:
         return line, "found a tab where YAML allows only spaces; indent with spaces"
     if "scanning an alias" in context or "undefined alias" in problem:
@@ -213,10 +220,12 @@ class _Walk:
             elif key_node.tag == _TIMESTAMP or key_node.tag not in _PLAIN:
                 self.wrong(key_node, "found a key that is not text; put it in quotes")
             elif key_node.tag != "tag:yaml.org,2002:str":
-                self.wrong(key_node, f'found the key {written}; put it in quotes: "{written}"')
+                self.wrong(
+                    key_node, f"found the key {written[:60]}; put it in quotes: {quoted(written)}"
+                )
             elif written in first:
                 where = f"it stands at line {first[written]} already"
-                self.wrong(key_node, f'found the key "{written}" twice; {where}, keep one')
+                self.wrong(key_node, f"found the key {quoted(written)} twice; {where}, keep one")
             else:
                 first[written] = _line(key_node)
                 result[written] = self.value(value_node, (*loc, written), _line(key_node))
@@ -226,7 +235,9 @@ class _Walk:
         if node.tag == _TIMESTAMP:
             return node.value  # JSON has no dates: one stays the text that was written
         if node.tag not in _PLAIN:
-            self.wrong(node, f"found the tag {node.tag}; allowed: plain text, numbers, true, false")
+            self.wrong(
+                node, f"found the tag {node.tag[:60]}; allowed: plain text, numbers, true, false"
+            )
             return None
         if node.tag.endswith(":int") and ":" in node.value:
             return node.value  # YAML 1.1 would read 12:30 as 750
@@ -238,6 +249,6 @@ class _Walk:
             )
             return None
         if isinstance(value, float) and not math.isfinite(value):
-            self.wrong(node, f"found {node.value}; allowed: a finite number")
+            self.wrong(node, f"found {node.value[:60]}; allowed: a finite number")
             return None
         return value
