@@ -15,7 +15,7 @@ from .errors import ConfigError
 
 __all__ = ["ConfigErrors", "Loc", "Mistake", "YamlFile", "quoted", "read_yaml", "shown_path"]
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 250_000
 MAX_DEPTH = 40
 MAX_NODES = 100_000  # after aliases are followed, so that nested aliases cannot grow without end
 
@@ -199,8 +199,8 @@ class _Walk:
 
     def value(self, node: yaml.Node, loc: Loc, key_line: int) -> Any:
         if len(self.spots) >= MAX_NODES or len(loc) > MAX_DEPTH:
-            what = f"aliases (*) grow this file over {MAX_NODES:,} values or {MAX_DEPTH} levels"
-            raise ConfigErrors([Mistake(self.file, _line(node), f"{what}; write it out plainly")])
+            what = f"over {MAX_NODES:,} values or {MAX_DEPTH} levels once aliases (*) are followed"
+            raise ConfigErrors([Mistake(self.file, _line(node), f"{what}; use no aliases")])
         written = node.value if isinstance(node, yaml.ScalarNode) else None
         self.spots[loc] = Spot(key_line, _line(node), written)
         if isinstance(node, yaml.MappingNode):

@@ -420,7 +420,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(messages: Messages) -> None:
         ("base: &b {a: 1}\nsteps:\n  <<: *b\n", 3, "merge key"),
         ("recipe: .nan\n", 1, "a finite number"),
         ("[a, b]: 1\n", 1, "not text"),
-        ("a: &x [*x]\n", 1, "write it out plainly"),
+        ("a: &x [*x]\n", 1, "use no aliases"),
         ("a: " + "[" * 5000, 1, "deep"),
     ],
 )
@@ -438,7 +438,7 @@ def test_aliases_that_grow_without_end_are_stopped(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     (tmp_path / "a.yaml").write_text("\n".join(lines))
-    with pytest.raises(ConfigErrors, match="write it out plainly"):
+    with pytest.raises(ConfigErrors, match="use no aliases"):
         read_yaml(tmp_path / "a.yaml")
 
 
@@ -449,8 +449,8 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
 
 
 def test_file_that_is_too_long(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_bytes(b"#" * 1_000_001)
-    with pytest.raises(ConfigErrors, match="over 1,000,000 bytes; split it"):
+    (tmp_path / "a.yaml").write_bytes(b"#" * 250_001)
+    with pytest.raises(ConfigErrors, match="over 250,000 bytes; split it"):
         read_yaml(tmp_path / "a.yaml")
 
 
