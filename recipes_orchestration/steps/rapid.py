@@ -84,5 +84,5 @@ def detect(model: Any, array: Pixels) -> list[tuple[list[tuple[float, float]], f
 
 def pixels(image: Image.Image) -> Pixels:
     """An RGB or grey picture as the engine's array."""
-    rgb = np.asarray(image.convert("RGB"), dtype=np.uint8)
+    rgb = np.asarray(image if image.mode == "RGB" else image.convert("RGB"), dtype=np.uint8)
     return np.ascontiguousarray(rgb[:, :, ::-1])

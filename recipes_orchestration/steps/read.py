@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from PIL import Image
 from pydantic import Field
 
 from ..errors import StepError
@@ -14,7 +15,7 @@ from .crops import crop
 from .needs import field_of_need
 from .params import Params, checker, read_params
 from .polygon import is_upright
-from .rapid import PACKAGES, Pixels, engine, pixels
+from .rapid import PACKAGES, Pixels, engine
 from .step import Context, step
 
 __all__ = ["ReadParams", "read"]
@@ -70,7 +71,7 @@ def read(page: Page, context: Context) -> dict[str, Any]:
             "step that finds the lines again."
         )
     lines: Sequence[Mapping[str, Any]] = found["lines"]
-    read_lines = _read_all(context.model, pixels(image), lines) if lines else []
+    read_lines = _read_all(context.model, image, lines) if lines else []
     kept = [line for line in read_lines if line["text"] and line["confidence"] >= least]
     return {
         "text": "\n".join(line["text"] for line in kept),
@@ -81,9 +82,9 @@ def read(page: Page, context: Context) -> dict[str, Any]:
 
 
 def _read_all(
-    model: Any, picture: Pixels, lines: Sequence[Mapping[str, Any]]
+    model: Any, image: Image.Image, lines: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    crops = [crop(picture, line["polygon"]) for line in lines]
+    crops = [crop(image, line["polygon"]) for line in lines]
     upright = [is_upright(line["polygon"]) for line in lines]
     # Lines of one direction are turned together: a vote errs less than each line's own answer.
     turned = {

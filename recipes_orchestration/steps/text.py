@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
+from pypdfium2 import PdfiumError
+
 from ..errors import PageUnreadable
+from ..pages.contents import Kind, kind_of
 from ..pages.page import Page
+from ..pages.pdf import open_pdf
 from .params import NoParams, checker
 from .step import Context, step
 
@@ -13,9 +19,6 @@ __all__ = ["text"]
 # millions.
 _LONGEST = 2_000_000
 
-# PDF readers accept the header anywhere in the first kilobyte.
-_HEADER_WITHIN = 1024
-
 
 @step(kinds=("python", "pdf"), check=checker("text", NoParams), gives=("text",))
 def text(page: Page, context: Context) -> dict[str, str]:  # noqa: ARG001
@@ -23,29 +26,26 @@ def text(page: Page, context: Context) -> dict[str, str]:  # noqa: ARG001
 
     Nothing is recognized: a scanned PDF without a text layer has no text, so use `lines` and
     `read` for it. Lines end in `\\n`; hyphens at line ends are kept. Raises `PageUnreadable` when
-    the PDF cannot be opened.
+    the PDF cannot be opened or lacks
+    the page.
     """
-    if b"%PDF-" not in page.data[:_HEADER_WITHIN]:
+    if kind_of(page.data) is not Kind.PDF:
         return {"text": ""}
     return {"text": _tidy(_pdf_text(page.data, page.frame or 0))}
 
 
 def _pdf_text(data: bytes, frame: int) -> str:
-    import pypdfium2
-
-    try:
-        document = pypdfium2.PdfDocument(data)
-    except pypdfium2.PdfiumError as error:
-        raise PageUnreadable(f"The PDF cannot be opened: {error}") from error
-    try:
-        opened = document[frame]
-        layer = opened.get_textpage()
-        length = min(layer.count_chars(), _LONGEST)
-        return layer.get_text_range(0, length) if length > 0 else ""
-    except (pypdfium2.PdfiumError, IndexError) as error:
-        raise PageUnreadable(f"Page {frame + 1} of the PDF cannot be read: {error}") from error
-    finally:
-        document.close()
+    with open_pdf(data) as document:
+        if frame >= len(document):
+            raise PageUnreadable(
+                f"The PDF has {len(document)} pages now; page {frame + 1} is no longer in it."
+            )
+        try:
+            with closing(document[frame]) as opened, closing(opened.get_textpage()) as layer:
+                length = min(layer.count_chars(), _LONGEST)
+                return layer.get_text_range(0, length) if length > 0 else ""
+        except PdfiumError as error:
+            raise PageUnreadable(f"The PDF's page {frame + 1} is damaged: {error}") from error
 
 
 def _tidy(raw: str) -> str:
