@@ -6,9 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..errors import SourceError
 from .naming import natural_key
 
-__all__ = ["FileEntry", "FolderListing", "Store", "listing_of"]
+__all__ = ["FileEntry", "FileGone", "FolderListing", "Store", "listing_of"]
+
+
+class FileGone(SourceError):  # noqa: N818 - named as the rest of the tree is
+    """The file is not there any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Store(Protocol):
         ...
 
     def read(self, file: str, max_bytes: int) -> bytes:
-        """The file's bytes; raises `SourceError` or `PageUnreadable`."""
+        """The file's bytes; raises `FileGone`, `SourceError` or `PageUnreadable`."""
         ...
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import PageUnreadable, SourceError
 from .filetypes import is_litter, is_page_file
-from .listing import FileEntry, FolderListing, listing_of
+from .listing import FileEntry, FileGone, FolderListing, listing_of
 from .naming import ROOT, name_from_bytes, name_to_bytes, shown
 
 __all__ = ["LocalDisk"]
@@ -66,6 +66,8 @@ class LocalDisk:
         path = self._path(file)
         try:
             descriptor = os.open(path, _OPEN_FLAGS)
+        except FileNotFoundError as error:
+            raise FileGone(_cannot_read(error)) from error
         except OSError as error:
             raise SourceError(_cannot_read(error)) from error
         try:

@@ -12,7 +12,7 @@ from fsspec.core import url_to_fs
 
 from ..errors import PageUnreadable, SourceError
 from .filetypes import is_litter, is_page_file
-from .listing import FileEntry, FolderListing, listing_of
+from .listing import FileEntry, FileGone, FolderListing, listing_of
 from .local_disk import too_large
 from .naming import ROOT, name_from_text, name_to_bytes, shown
 
@@ -96,7 +96,7 @@ class ObjectStore:
             size = int(store.info(path).get("size") or 0)
             data: bytes = b"" if size > max_bytes else cast("bytes", store.cat_file(path))
         except FileNotFoundError as error:
-            raise SourceError("The file is not there.") from error
+            raise FileGone("The file is not there.") from error
         except Exception as error:  # every store has its own tree of errors
             raise SourceError(f"The file could not be fetched: {_words(error)}.") from error
         if size > max_bytes:

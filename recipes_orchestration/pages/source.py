@@ -11,12 +11,12 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from ..errors import SourceError
-from .listing import FileEntry, FolderListing, Store
+from .listing import FileEntry, FileGone, FolderListing, Store
 from .local_disk import LocalDisk
 from .naming import ROOT, folder_order
 from .object_store import ObjectStore
 
-__all__ = ["MAX_FILE_BYTES", "FileEntry", "FolderListing", "Source", "SourceReader"]
+__all__ = ["MAX_FILE_BYTES", "FileEntry", "FileGone", "FolderListing", "Source", "SourceReader"]
 
 MAX_FILE_BYTES = 2 << 30
 """A page file may have this many bytes unless another bound is given."""
@@ -79,6 +79,10 @@ class Source:
         """The bytes of a file; see `SourceReader.read`."""
         return self.reader.read(file, max_bytes)
 
+    def list_root(self) -> FolderListing:
+        """The listing of the source's own folder; raises `SourceError` when it cannot be had."""
+        return self.reader.store.list_folder(ROOT, hidden=self.hidden)
+
     def walk(self, after: str | None = None) -> Iterator[FolderListing]:
         """The folders, each before its subfolders and siblings in natural order, one at a time.
 
@@ -103,7 +107,9 @@ class Source:
                 listing = FolderListing(folder, (), (), problem=str(error))
             prefix = "" if folder == ROOT else f"{folder}/"
             waiting += [prefix + name for name in reversed(listing.subfolders)]
-            if reached:
+            # What could not be listed is said even before the place to go on from: its subfolders
+            # will not come, which does not mean that they are gone.
+            if reached or listing.problem:
                 yield listing
 
     def __getstate__(self) -> dict[str, Any]:
