@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from threading import RLock
 
 import pypdfium2
+import pypdfium2.raw as raw
 from PIL import Image
 
 from ..errors import PageUnreadable
@@ -27,6 +28,7 @@ MAX_RENDERED_PIXELS = 40_000_000
 MAX_PAGES = 20_000
 """A PDF that claims more pages than this is refused."""
 
+_NO_PAGES = "The PDF has 0 pages."
 _POINTS_PER_INCH = 72
 _MAX_SIDE = 60_000
 _ONE_AT_A_TIME = RLock()
@@ -42,10 +44,10 @@ def open_pdf(data: bytes) -> Generator[pypdfium2.PdfDocument]:
         try:
             document = pypdfium2.PdfDocument(data)
         except pypdfium2.PdfiumError as error:
-            raise PageUnreadable(_why(str(error))) from error
+            raise PageUnreadable(_why(data)) from error
         try:
             if not len(document):
-                raise PageUnreadable("The PDF has 0 pages.")
+                raise PageUnreadable(_NO_PAGES)
             if len(document) > MAX_PAGES:
                 raise PageUnreadable(
                     f"The PDF has {len(document):,} pages, more than the {MAX_PAGES:,} that are "
@@ -100,10 +102,17 @@ def _scale(width: float, height: float, max_pixels: int) -> float:
     return min(scale, _MAX_SIDE / max(width, height))
 
 
-def _why(words: str) -> str:
-    lowered = words.lower()
-    if "password" in lowered:
-        return "The PDF needs a password; put a copy without one in its place."
-    if "security" in lowered:
-        return "The PDF is encrypted in a way that is not supported; put a plain copy in its place."
-    return "The PDF is damaged, cut off or empty and cannot be opened; copy or export it anew."
+def _why(data: bytes) -> str:
+    # Asked anew of PDFium itself: what it last complained of stays on when a document opens, so
+    # one without pages would be said to have the fault of another.
+    document = raw.FPDF_LoadMemDocument64(data, len(data), None)
+    if document:
+        raw.FPDF_CloseDocument(document)
+        return _NO_PAGES
+    match raw.FPDF_GetLastError():
+        case raw.FPDF_ERR_PASSWORD:
+            return "The PDF needs a password; put a copy without one in its place."
+        case raw.FPDF_ERR_SECURITY:
+            return "The PDF is encrypted in a way that is not supported; put a plain copy there."
+        case _:
+            return "The PDF is damaged, cut off or empty and cannot be opened; copy it anew."
