@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,37 +58,50 @@ def lines(page: Page, context: Context) -> dict[str, Any]:
     """Finds the lines of text: `{width, height, lines: [{bbox, polygon, confidence}]}`.
 
     In pixels of the upright picture and in reading order. A blank page has no lines, which is a
-    result. A picture more than four times as long as wide is searched in up to 40 windows; in one
-    that is wide, a line longer than a window comes in pieces. Finds 95 % of the lines of printed,
-    typed and handwritten pages.
+    result. A picture more than four times as long as wide is searched in up to 40 windows, cut
+    where there is least ink; in one that is wide, a line longer than a window comes in pieces.
+    Finds 95 % of the lines of printed, typed and handwritten pages.
     """
     max_side = read_params("lines", LinesParams, context.params).max_side
     image = page.image
     found = [
         line
-        for window in _windows(image.width, image.height)
+        for window in _windows(image)
         for line in _search(context.model, image, window, max_side)
     ]
     ordered = [found[index] for index in reading_order([line["polygon"] for line in found])]
     return {"width": image.width, "height": image.height, "lines": ordered}
 
 
-def _windows(width: int, height: int) -> Iterator[Window]:
+def _windows(image: Image.Image) -> Iterator[Window]:
     """Boxes (left, top, right, bottom) that cover the picture; one, unless it is a strip."""
+    width, height = image.size
     long, short = max(width, height), min(width, height)
     count = min(_WINDOWS, round(long / (short * _STRIP / 2))) if long > short * _STRIP else 1
-    for number in range(count):
-        start, end = long * number // count, long * (number + 1) // count
+    nominal = [long * number // count for number in range(1, count)]
+    borders = [0, *(_emptiest(image, place, short // 2) for place in nominal), long]
+    for start, end in pairwise(borders):
         yield (start, 0, end, height) if width > height else (0, start, width, end)
+
+
+def _emptiest(image: Image.Image, place: int, reach: int) -> int:
+    """The place along a strip, within reach, where a cut meets least ink."""
+    if reach < _SMALLEST_LINE:
+        return place
+    width, height = image.size
+    wide = width > height
+    start, end = place - reach, place + reach
+    part = image.crop((start, 0, end, height) if wide else (0, start, width, end))
+    ink = np.asarray(part.convert("L"), dtype=np.float32).std(axis=0 if wide else 1)
+    # The middle of a gap, rather than the gap between two letters.
+    broad = np.convolve(ink, np.ones(max(1, reach // 4)), mode="same")
+    return start + int(broad.argmin())
 
 
 def _search(model: Any, image: Image.Image, window: Window, max_side: int) -> Iterator[Line]:
     """The lines of one window, in pixels of the picture."""
     left, top, right, bottom = window
-    # A tall strip's windows overlap, so that a line on a border is whole in one of them.
-    reach = (right - left) // 4 if bottom - top < image.height else 0
-    seen = (left, max(0, top - reach), right, min(image.height, bottom + reach))
-    part = image if seen == (0, 0, *image.size) else image.crop(seen)
+    part = image if window == (0, 0, *image.size) else image.crop(window)
     scale = min(1.0, max_side / max(part.size))
     if scale < 1:
         size = (max(1, round(part.width * scale)), max(1, round(part.height * scale)))
@@ -99,14 +113,13 @@ def _search(model: Any, image: Image.Image, window: Window, max_side: int) -> It
     for corners, confidence in detect(model, np.pad(array, [*padding, (0, 0)], mode="edge")):
         polygon = [
             [
-                min(max(round(seen[0] + x / scale), left), right - 1),
-                min(max(round(seen[1] + y / scale), seen[1]), seen[3] - 1),
+                min(max(round(left + x / scale), left), right - 1),
+                min(max(round(top + y / scale), top), bottom - 1),
             ]
             for x, y in corners
         ]
         xs, ys = [x for x, _ in polygon], [y for _, y in polygon]
-        within = reach == 0 or top <= sum(ys) / len(ys) < bottom
-        if within and min(max(xs) - min(xs), max(ys) - min(ys)) >= _SMALLEST_LINE:
+        if min(max(xs) - min(xs), max(ys) - min(ys)) >= _SMALLEST_LINE:
             yield {
                 "bbox": [min(xs), min(ys), max(xs), max(ys)],
                 "polygon": polygon,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ def engine(step: str, **settings: Any) -> Any:
     when the extra `ocr` is not installed and `StepError` when a model file is not in the wheel,
     which the engine would go and download.
     """
+    # From 1.32 on, loading onnxruntime writes a device id into the home folder and sends the
+    # program's path and machine to its maker; archives do not want that. Set beforehand to 0, it
+    # stays so.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     package = load_package("rapidocr", step=step, extra="ocr")
     load_package("onnxruntime", step=step, extra="ocr")
     # The workers are processes, one a core: threads below them only get in each other's way.

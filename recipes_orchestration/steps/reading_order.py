@@ -17,6 +17,10 @@ _COLUMN_LINES = 4
 _COLUMN_WIDTH = 0.2
 # ... and is filled to this share by its median line, as running text does and table cells do not.
 _COLUMN_FILL = 0.55
+# A side of a gutter may hold several columns: each has this share of the block's width at least,
+# and they have this share of the side's lines.
+_NARROWEST = 0.1
+_MOST = 0.8
 # Places across a block at which a gutter is sought, and how often a column may be cut again.
 _PLACES = 200
 _DEPTH = 3
@@ -143,11 +147,31 @@ def _bands(by_height: list[_Box], gutter: float, width: float) -> list[_Band]:
 
 
 def _is_column(boxes: list[_Box], width: float) -> bool:
+    """Whether running text fills this side of a gutter, in one column or in several."""
     if len(boxes) < _COLUMN_LINES:
         return False
+    if _is_filled(boxes, _COLUMN_WIDTH * width):
+        return True
+    filled = [group for group in _apart(boxes) if _is_filled(group, _NARROWEST * width)]
+    return sum(map(len, filled)) >= _MOST * len(boxes)
+
+
+def _is_filled(boxes: list[_Box], least: float) -> bool:
     own = max(box.x1 for box in boxes) - min(box.x0 for box in boxes)
-    filled = median(box.x1 - box.x0 for box in boxes)
-    return own >= _COLUMN_WIDTH * width and filled >= _COLUMN_FILL * own
+    typical = median(box.x1 - box.x0 for box in boxes)
+    return len(boxes) >= _COLUMN_LINES and own >= least and typical >= _COLUMN_FILL * own
+
+
+def _apart(boxes: list[_Box]) -> list[list[_Box]]:
+    """Groups between which runs white space from top to bottom."""
+    groups: list[list[_Box]] = []
+    end = -math.inf
+    for box in sorted(boxes, key=lambda box: box.x0):
+        if box.x0 >= end:
+            groups.append([])
+        groups[-1].append(box)
+        end = max(end, box.x1)
+    return groups
 
 
 def _rows(boxes: list[_Box]) -> list[_Box]:
