@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,12 +24,6 @@ from recipes_orchestration.ledger.page_rows import PageRow
 from recipes_orchestration.pages.source import Source
 
 from .page_files import jpeg, pdf_of, tiff_of
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -376,16 +369,15 @@ def test_when_the_time_is_up_a_large_folder_is_left_at_a_whole_batch(
     )
 
 
-def test_two_discoveries_at_once_cut_no_page_twice(scans: Path, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+def test_two_discoveries_at_once_cut_no_page_twice(scans: Path, ledger_url: str) -> None:
 
     def run(_: int) -> None:
-        with open_ledger(url) as ledger:
+        with open_ledger(ledger_url) as ledger:
             look(scans, ledger, batch_size=2)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(run, range(4)))
-    with open_ledger(url) as ledger:
+    with open_ledger(ledger_url) as ledger:
         cut = [page for pages in batches(ledger).values() for page in pages]
         assert sorted(cut) == sorted(rows(ledger))
         assert len(cut) == 9
@@ -403,18 +395,19 @@ with open_ledger(sys.argv[2]) as ledger:
 
 
 @pytest.mark.slow
-def test_after_kills_at_any_moment_the_next_discovery_puts_all_right(tmp_path: Path) -> None:
+def test_after_kills_at_any_moment_the_next_discovery_puts_all_right(
+    tmp_path: Path, ledger_url: str
+) -> None:
     root = tmp_path / "scans"
     for folder in range(12):
         for page in range(20):
             put(root / f"f{folder}/p{page}.jpg", jpeg(folder * 20 + page))
         put(root / f"f{folder}/x.pdf", pdf_of([(50, 50 + page) for page in range(9)]))
-    url = f"sqlite:///{tmp_path}/ledger.sqlite"
-    with open_ledger(url):
+    with open_ledger(ledger_url):
         pass
     killed = 0
     for moment in (0.0, 0.01, 0.03, 0.05, 0.08, 0.1):
-        command = [sys.executable, "-c", KILLED, str(root), url]
+        command = [sys.executable, "-c", KILLED, str(root), ledger_url]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
@@ -422,7 +415,7 @@ def test_after_kills_at_any_moment_the_next_discovery_puts_all_right(tmp_path: P
             process.send_signal(signal.SIGKILL)
         killed += process.returncode == -signal.SIGKILL
     assert killed >= 3
-    with open_ledger(url) as ledger:
+    with open_ledger(ledger_url) as ledger:
         look(root, ledger, batch_size=7)
         assert counts(look(root, ledger, batch_size=7)) == (0, 0, 0, 12 * 21)
         cut = [page for pages in batches(ledger).values() for page in pages]
