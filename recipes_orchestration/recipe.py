@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["MANUAL", "NEW_PAGES", "Recipe", "Step", "canonical_json", "page_key"]
+__all__ = ["MANUAL", "NEW_PAGES", "Recipe", "Step", "canonical_json", "digest", "page_key"]
 
 MANUAL = "manual"
 NEW_PAGES = "new_pages"
@@ -82,7 +82,7 @@ class Recipe:
                 "params": dict(step.params),
                 "needs": {need: known[need] for need in step.needs},
             }
-            known[step.name] = _digest(canonical_json(parts))
+            known[step.name] = digest(canonical_json(parts))
         return known
 
 
@@ -92,8 +92,9 @@ def page_key(fingerprint: str, sha256: str) -> str:
     The fingerprint holds those of the needed steps and the page is the same for all of them, so
     equal keys mean that every result the step needs has an equal key too.
     """
-    return _digest(f"{fingerprint}/{sha256}")
+    return digest(f"{fingerprint}/{sha256}")
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """128 bits of the text's SHA-256 as 32 hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]

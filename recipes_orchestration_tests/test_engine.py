@@ -168,7 +168,7 @@ def test_new_pages_make_a_new_batch(archive: Archive, engine: Engine):
     run(engine)
     archive.draw(["a/p0.png"])
     found = find_pages(engine)
-    assert list(found.changed_batches) == ["a/0002"]
+    assert list(found.batches) == ["a/0002"]
     assert run(engine, "a/0002").steps["area"].landed == 1
 
 

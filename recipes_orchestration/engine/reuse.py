@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from ..library.results import Result
+from ..recipe import canonical_json, digest
 from .engine import Engine
 from .look import BatchView, PageState
 
@@ -30,9 +31,15 @@ def reuse_results(engine: Engine, view: BatchView, steps: tuple[str, ...]) -> in
         found = _rows_elsewhere(engine, view, step, pages, homes)
         if found:
             copied += len(found)
-            task = f"reused-{engine.owner[:12]}-{min(result.key for result in found)}"
+            task = _task_name(view, step, found)
             engine.library.land(view.recipe.name, step, view.batch, task, None, found)
     return copied
+
+
+def _task_name(view: BatchView, step: str, found: list[Result]) -> str:
+    """Named by what is copied where, so that doing it again writes the same file."""
+    pairs = sorted((result.page_id, result.key) for result in found)
+    return f"reused-{digest(canonical_json([view.batch, step, pairs]))}"
 
 
 def _missing(view: BatchView, steps: tuple[str, ...]) -> dict[str, list[str]]:

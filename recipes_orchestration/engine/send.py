@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from ..ledger.tasks import TaskRow
 from ..places.place import Place
-from ..recipe import canonical_json
+from ..recipe import canonical_json, digest
 from ..runner.work import PageWork, TaskSpec
 from ..stages import Stage
 from .engine import Engine
@@ -91,7 +89,7 @@ def _task_name(
         view.steps[step].keys[page_id] for page_id, chain in work.items() for step in chain
     )
     parts = [view.recipe.name, stage.name, view.source, view.batch, keys, attempt]
-    return f"{stage.name}-{hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:24]}"
+    return f"{stage.name}-{digest(canonical_json(parts))}"
 
 
 def _spec(

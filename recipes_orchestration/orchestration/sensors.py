@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-from ..engine.discover import discover
+from ..engine.discover import Discovered, discover
 from ..engine.engine import Engine, open_engine
 from ..errors import RecipesError
+from ..pages.naming import shown
 from ..project import Project
 from .pages_events import batch_materializations, batches_of
 
@@ -47,12 +48,20 @@ def _tick(context: dg.SensorEvaluationContext, engine: Engine, source: str) -> d
     known = set(context.instance.get_dynamic_partitions(source))
     # Batches that a discovery recorded and was killed before telling are told now.
     untold = [row.key for row in engine.ledger.pages.batches(source) if row.key not in known]
-    batches = sorted({*found.changed_batches, *untold})
+    batches = sorted({*found.batches, *untold})
     return dg.SensorResult(
         cursor=found.cursor or "",
         dynamic_partitions_requests=[batches_of(source).build_add_request(sorted(untold))]
         if untold
         else [],
         asset_events=list(batch_materializations(engine, source, batches)),
-        skip_reason=None if batches else found.told(),
+        skip_reason=None if batches else _told(found),
     )
+
+
+def _told(found: Discovered) -> str:
+    """What the tick saw when there is nothing to tell Dagster."""
+    words = f"{found.files} files in {found.folders} folders of {found.source}: nothing new"
+    for folder, problem in found.unlisted[:3]:
+        words += f"; {shown(folder)}: {problem}"
+    return words

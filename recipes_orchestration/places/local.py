@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import uuid4
 
@@ -193,8 +193,9 @@ class LocalPlace:
         except RecipesError as error:
             task.failure = str(error)
         except (ProcessExpired, TimeoutError) as error:
-            if len(pages) > 1 and self._pool is not None:
-                for page in pages:
+            smaller = _narrowed(pages)
+            if smaller and self._pool is not None:
+                for page in smaller:
                     self._schedule(task, [page])
                 with task.lock:
                     task.futures.discard(future)
@@ -209,6 +210,18 @@ class LocalPlace:
             task.pages_left -= len(pages)
         if self._due(task):
             self._news.set()
+
+
+def _narrowed(pages: Sequence[PageWork]) -> list[PageWork]:
+    """Work in which the page and the step that ended a worker are told apart, if need be.
+
+    Several pages: each alone. Several steps: the first alone; those behind it are left to do and
+    come again with its result landed.
+    """
+    if len(pages) > 1:
+        return list(pages)
+    page = pages[0]
+    return [replace(page, steps=page.steps[:1])] if len(page.steps) > 1 else []
 
 
 def _ended_on(page: PageWork, error: BaseException, limit: float) -> Outcome:
