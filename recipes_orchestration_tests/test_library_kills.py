@@ -177,6 +177,7 @@ def test_a_merge_killed_at_random_moments_reads_the_same(tmp_path: Path) -> None
     context = multiprocessing.get_context("spawn")
     moments = random.Random(5)
     landed = 0
+    expected: set[tuple[str, str]] = set()
     for _ in range(6):
         process = context.Process(target=_merge_forever, args=(str(tmp_path),), daemon=True)
         process.start()
