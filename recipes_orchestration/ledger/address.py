@@ -55,17 +55,24 @@ def address_of(url: str) -> Address:
         parsed = sa.make_url(url)
         backend = parsed.get_backend_name()
     except (ArgumentError, ValueError):
-        raise LedgerError(
-            f"The ledger URL cannot be understood; write it like {_EXAMPLES}, with special "
-            "characters of the password percent-encoded."
-        ) from None
+        raise _unclear() from None
     if backend == "sqlite":
         return _sqlite(parsed)
     if backend in ("postgresql", "postgres"):
+        # With a bare @ in the password its rest would be taken, and shown, for the host.
+        if url.count("@") > 1:
+            raise _unclear()
         return _postgresql(parsed)
     raise LedgerError(
         f"The ledger can be on SQLite or PostgreSQL, not on {backend!r}; write its URL like "
         f"{_EXAMPLES}."
+    )
+
+
+def _unclear() -> LedgerError:
+    return LedgerError(
+        f"The ledger URL cannot be understood; write it like {_EXAMPLES}, with special "
+        "characters of the password percent-encoded."
     )
 
 

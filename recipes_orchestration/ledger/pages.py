@@ -136,8 +136,9 @@ class PageBook:
                 pages.c.position,
             )
             of_batch = {key: list(group) for key, group in groupby(rows, lambda row: row.batch)}
+            rows.clear()  # or this portion would still be there when the next one is read
             for batch in portion:
-                yield batch, of_batch.get(batch.key, [])
+                yield batch, of_batch.pop(batch.key, [])
 
     def twins(
         self, sha256s: Collection[str], *, beside: tuple[str, str]
