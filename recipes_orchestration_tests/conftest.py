@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from .discovery_scans import reads, scans
 from .ledger_fixtures import ledger, ledger_url
 from .postgres_server import postgres_server, postgres_url
 
-__all__ = ["ledger", "ledger_url", "postgres_server", "postgres_url"]
+__all__ = ["ledger", "ledger_url", "postgres_server", "postgres_url", "reads", "scans"]
 
 
 @pytest.fixture
