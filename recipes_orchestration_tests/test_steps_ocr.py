@@ -122,6 +122,18 @@ def test_a_wide_strip_is_read_in_pieces() -> None:
     assert read_page(page_of(picture))["text"].split("\n") == words
 
 
+def test_small_print_in_a_corner_of_a_huge_page_is_found() -> None:
+    picture = drawn(LETTER, size=(7000, 6000), place=(5200, 4800))
+    value = read_page(page_of(picture))
+    assert value["text"].split("\n") == list(LETTER)
+    assert all(line["bbox"][0] > 5000 and line["bbox"][1] > 4700 for line in value["lines"])
+
+
+def test_large_print_on_a_huge_page_is_not_cut_into_pieces() -> None:
+    picture = drawn(LETTER).resize((7200, 4960), Image.Resampling.BICUBIC)
+    assert read_page(page_of(picture))["text"].split("\n") == list(LETTER)
+
+
 def test_a_page_full_of_specks_is_bounded() -> None:
     picture = Image.new("L", (1600, 2200), 255)
     draw, chance = ImageDraw.Draw(picture), random.Random(3)

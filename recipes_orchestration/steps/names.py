@@ -53,9 +53,12 @@ def names(page: Page, context: Context) -> dict[str, Any]:  # noqa: ARG001
     """Finds the persons named in a text: `{"names": [{text, kind, start, end}]}`.
 
     `start` and `end` count characters of the needed step's text; `kind` is `person`. A name that
-    runs over a line end is one name, with a space for the line end. Of the persons on true text it
-    finds 81 % in English and 59 % in French, and of what it gives 68 and 50 % are persons; on
-    recognized handwriting about half of that: good for searching, not for an index.
+    runs over a line end is one name, with a space for the line end.
+
+    Of the persons on true text it finds 81 % in English and 59 % in French, and of what it gives
+    68 and 50 % are persons. It needs good text: benchmarks/read_quality.py, where a part of a name
+    counts, has 86 % found on recognized English print, 20 % on letters, next to none on wills.
+    Good for searching, not for an index.
     """
     text = text_of_needs(context)
     return {
