@@ -212,3 +212,10 @@ def test_a_full_disk_is_a_message(tmp_path: Path) -> None:
             connection.exec_driver_sql("CREATE TABLE more AS SELECT randomblob(900000) AS bytes")
 
         assert "disk is full" in said(lambda: ledger._database.write(fill))
+
+
+def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg2", None)
+    text = said(lambda: open_ledger(f"postgresql://me:{quote(SECRET, safe='')}@host/db"))
+    assert "pip install 'recipes-orchestration[postgres]'" in text
+    assert "hush" not in text

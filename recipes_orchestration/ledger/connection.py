@@ -132,9 +132,13 @@ def _engine(address: Address, wait_seconds: float) -> sa.Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+    # psycopg2 would send the rows of one statement one by one, each a way to the server and back.
+    psycopg2 = address.url.get_driver_name() == "psycopg2"
+    many = {"executemany_mode": "values_plus_batch"} if psycopg2 else {}
     try:
         engine = sa.create_engine(
             address.url,
+            **many,
             hide_parameters=True,
             pool_pre_ping=True,
             connect_args={"connect_timeout": 15, **address.connect},
