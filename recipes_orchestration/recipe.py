@@ -15,7 +15,7 @@ NEW_PAGES = "new_pages"
 
 
 def canonical_json(value: Any) -> str:
-    """The one JSON spelling of a value: sorted names, no spaces, so that equal values hash equal."""
+    """The one JSON spelling of a value: names sorted, no spaces; equal values are equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
