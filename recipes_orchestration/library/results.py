@@ -125,9 +125,8 @@ def from_table(table: Table) -> list[Result]:
 
 def pairs_of(table: Table) -> list[Pair]:
     """The (page id, key) of each row, in order."""
-    # numpy's conversion of strings is several times as fast as to_pylist.
-    pages = table.column("page_id").to_numpy(zero_copy_only=False).tolist()
-    keys = table.column("key").to_numpy(zero_copy_only=False).tolist()
+    pages = table.column("page_id").to_pylist()
+    keys = table.column("key").to_pylist()
     return list(zip(pages, keys, strict=True))
 
 
@@ -166,7 +165,7 @@ def digest_of(table: Table) -> str:
     """
     digest = hashlib.sha256()
     for column in ("page_id", "key", "value"):
-        for text in table.column(column).to_numpy(zero_copy_only=False).tolist():
+        for text in table.column(column).to_pylist():
             data = text.encode()
             digest.update(len(data).to_bytes(8, "big"))
             digest.update(data)
