@@ -113,9 +113,7 @@ def test_a_materialization_carries_counts_a_preview_and_where_the_rows_are(
     assert "measure/area/a/0001" in values["dagster/uri"]
 
 
-def test_the_data_version_follows_the_landed_keys(
-    archive: Archive, instance: dg.DagsterInstance
-):
+def test_the_data_version_follows_the_landed_keys(archive: Archive, instance: dg.DagsterInstance):
     defs = discovered(archive, instance)
     materialize(defs, instance, "a/0001")
     first = version(instance, "area", "a/0001")
@@ -208,9 +206,7 @@ def test_the_pages_of_a_source_are_materialized_by_the_discovery_sensor(
     assert result.dynamic_partitions_requests[0].partition_keys == ["a/0001", "b/0001"]
 
 
-def test_a_killed_tick_is_made_up_for_by_the_next(
-    archive: Archive, instance: dg.DagsterInstance
-):
+def test_a_killed_tick_is_made_up_for_by_the_next(archive: Archive, instance: dg.DagsterInstance):
     with open_engine(archive.project()) as engine:
         find_pages(engine)
     defs = project_definitions(archive.project())

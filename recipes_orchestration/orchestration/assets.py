@@ -10,6 +10,7 @@ import dagster as dg
 from ..engine.advance import run_stage
 from ..engine.engine import open_engine
 from ..engine.look import BatchView, HeldPage, PageState
+from ..errors import RecipesError
 from ..project import Project
 from ..recipe import Recipe, Step
 from ..stages import Stage, stages_of
@@ -80,7 +81,10 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
     def run(
         context: dg.AssetExecutionContext,
     ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
-        yield from _run(context, project, stage)
+        try:
+            yield from _run(context, project, stage)
+        except RecipesError as error:
+            raise dg.Failure(description=str(error), allow_retries=False) from error
 
     return run
 

@@ -78,7 +78,7 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
             "landed": dg.MetadataValue.int(at.landed),
             "held": dg.MetadataValue.int(len(at.held)),
             "rows": dg.MetadataValue.int(len(rows)),
-            "seconds": dg.MetadataValue.float(round(sum(row["seconds"] for row in rows), 3)),
+            "seconds": dg.MetadataValue.float(round(sum((row["seconds"] for row in rows), 0.0), 3)),
             "preview": dg.MetadataValue.md(_preview(view, rows)),
             "dagster/uri": dg.MetadataValue.text(
                 engine.library.uri(view.recipe.name, step, view.batch)
