@@ -323,6 +323,21 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
         export(library, RECIPE, [], ["read"], "csv", str(tmp_path / "file" / "o"))
 
 
+@pytest.mark.parametrize("format", ["text", "jsonl"])
+def test_an_unreachable_place_is_one_sentence(tmp_path: Path, format: str) -> None:
+    pytest.importorskip("s3fs")
+    library = landed(tmp_path, "read", {"p.jpg": {"text": "x"}})
+    options = {
+        "key": "a",
+        "secret": "b",
+        "endpoint_url": "http://127.0.0.1:9",
+        "config_kwargs": {"retries": {"max_attempts": 0}, "connect_timeout": 1},
+        "skip_instance_cache": True,
+    }
+    with pytest.raises(LibraryError, match=r"s3://bucket/out could not be written"):
+        export(library, RECIPE, [batch_of(["p.jpg"])], ["read"], format, "s3://bucket/out", options)
+
+
 def lines_value(text: str) -> dict[str, Any]:
     return {
         "text": text,

@@ -12,7 +12,7 @@ from ..errors import LibraryError
 from .parquet import as_schema, metadata_of, open_writer, read_columns
 from .paths import file_name
 from .results import SCHEMA, Table, earliest, pairs_of
-from .store import Store, unreadable
+from .store import Store, VanishedError, unreadable
 
 __all__ = ["compact"]
 
@@ -78,7 +78,11 @@ def _copy_rows(file: pq.ParquetFile, rows: list[int], writer: pq.ParquetWriter, 
 
 
 def _verify(store: Store, folder: str, name: str, rows: int) -> None:
-    for _, file in store.files(folder, {name: 0}):
+    # As others see it: a merge that came after has taken it up, and then all is to be read anew.
+    listed = {each: size for each, size in store.names(folder).items() if each == name}
+    if not listed:
+        raise VanishedError(name)
+    for _, file in store.files(folder, listed):
         pairs = pairs_of(read_columns(file, ("page_id", "key"), f"{store.root}/{folder}/{name}"))
         if len(pairs) != rows or len(set(pairs)) != rows:
             raise LibraryError(

@@ -46,7 +46,8 @@ def whole_file(
                 Path(temporary).chmod(0o666 & ~_umask())
                 Path(temporary).replace(path)
             else:
-                fs.put_file(temporary, path)
+                with _told(out):
+                    fs.put_file(temporary, path)
         finally:
             with suppress(FileNotFoundError):
                 Path(temporary).unlink()
@@ -70,7 +71,9 @@ class FolderSink:
                     self._put_local(Path(self._root) / name, data)
             elif files:
                 # Many objects at the same time, where the file system can.
-                self._fs.pipe({f"{self._root.rstrip('/')}/{n}": d for n, d in files.items()})
+                root = self._root.rstrip("/")
+                with _told(self._out):
+                    self._fs.pipe({f"{root}/{name}": data for name, data in files.items()})
         except OSError as error:
             raise _unwritable(self._out, error) from error
 
@@ -95,7 +98,16 @@ def _opened(out: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, s
         raise LibraryError(f"The export cannot be written there ({error}).") from error
 
 
-def _unwritable(out: str, error: OSError) -> LibraryError:
+@contextmanager
+def _told(out: str) -> Generator[None, None, None]:
+    # Each backend has exceptions of its own: what it raises is told, whatever it is.
+    try:
+        yield
+    except Exception as error:
+        raise _unwritable(out, error) from error
+
+
+def _unwritable(out: str, error: Exception) -> LibraryError:
     return LibraryError(f"The export to {out} could not be written ({error}); it is not complete.")
 
 
