@@ -6,13 +6,19 @@ export RECIPES_PROJECT ?= $(CURDIR)/examples/demo
 
 .PHONY: demo test dev lint install install-demo clean
 
-demo: install-demo  ## draw a small archive, run its recipe, print where the results are
-	@$(BIN)/python -m recipes_orchestration.demo
+demo: install-demo  ## draw a small archive, run its recipe, say where the results are
+	@$(BIN)/python -m recipes_orchestration.demo_archive examples/demo/pages
+	@mkdir -p $(DAGSTER_HOME) && cp dagster.yaml $(DAGSTER_HOME)/dagster.yaml
+	@$(BIN)/recipes run letters
+	@echo
+	@echo "Results:       examples/demo/library (Parquet, one row a page)"
+	@echo "As text files: $(BIN)/recipes export letters --step read --format text --out texts"
+	@echo "The UI:        make dev     (then open http://localhost:3000)"
 
 test: install  ## every test, the slow ones too
 	$(BIN)/pytest
 
-dev: install-demo  ## the Dagster UI on port 3000
+dev: install-demo  ## the Dagster UI on port 3000, over the same project
 	@mkdir -p $(DAGSTER_HOME) && cp dagster.yaml $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/dagster dev -w workspace.yaml -p 3000
 
@@ -25,6 +31,7 @@ install: $(VENV)/.dev
 install-demo: $(VENV)/.demo
 
 $(BIN)/uv:
+	@python3 -c 'import ensurepip, venv' || { echo "python3 has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
 	python3 -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,3 +150,15 @@ def _copy(source: Path, target: Path) -> None:
 def _text_path(path: Path, number: int | None) -> Path:
     part = "" if number is None else f"#{number:04}"
     return path.with_name(f"{path.name}{part}.gt.txt")
+
+
+def _main() -> None:
+    """`python -m recipes_orchestration.demo_archive DIR`: draws the archive unless it is there."""
+    folder = Path(sys.argv[1])
+    if not (folder / FOLDERS[-1]).is_dir():
+        draw_archive(folder)
+    sys.stderr.write(f"The pages are in {folder}\n")
+
+
+if __name__ == "__main__":
+    _main()
