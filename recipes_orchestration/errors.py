@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ConfigError",
+    "DagsterError",
     "LedgerError",
     "LibraryError",
     "MissingExtra",
@@ -50,6 +51,10 @@ class StepError(RecipesError):
 
 class MissingExtra(StepError):
     """A step needs packages that are not installed; the message names the extra."""
+
+
+class DagsterError(RecipesError):
+    """A Dagster instance or web server could not be reached, or did not do what was asked."""
 
 
 class PageUnreadable(RecipesError):

@@ -1,0 +1,30 @@
+"""What the exit code says, and which one an error gives."""
+
+from __future__ import annotations
+
+from ..errors import DagsterError, LedgerError, LibraryError, PlaceError, RecipesError, SourceError
+
+__all__ = ["ALL_RIGHT", "NOT_COMPLETE", "STOPPED", "UNREACHABLE", "WORDS", "WRONG", "exit_code_of"]
+
+ALL_RIGHT = 0
+NOT_COMPLETE = 1
+WRONG = 2
+UNREACHABLE = 3
+STOPPED = 130
+
+WORDS = {
+    ALL_RIGHT: "all right",
+    NOT_COMPLETE: "something is not complete: pages are held or left to do, a backfill failed, "
+    "or doctor found a fault",
+    WRONG: "the command or the project's files are wrong",
+    UNREACHABLE: "a source, place, library or ledger, or Dagster, could not be reached",
+    STOPPED: "stopped with Ctrl-C or SIGTERM",
+}
+"""What each exit code means, for the help and the documentation."""
+
+_UNREACHABLE = (SourceError, LedgerError, LibraryError, PlaceError, DagsterError)
+
+
+def exit_code_of(error: RecipesError) -> int:
+    """3 for what could not be reached, 2 for everything that was asked or written wrongly."""
+    return UNREACHABLE if isinstance(error, _UNREACHABLE) else WRONG

@@ -1,0 +1,214 @@
+"""The work of `recipes run`: a recipe in the foreground, batch by batch, told to Dagster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..engine.advance import run_stage
+from ..engine.discover import Discovered
+from ..engine.engine import Engine
+from ..engine.look import BatchView, PageState, look
+from ..engine.status import FolderStatus
+from ..errors import NotFound, PlaceError, RecipesError
+from ..ledger.pages import BatchRow
+from ..pages.naming import shown
+from ..recipe import Recipe
+from ..stages import Stage, stages_of
+from .counts import add_view
+from .discovering import find_pages, tell_pages
+from .exits import ALL_RIGHT, NOT_COMPLETE, STOPPED, exit_code_of
+from .interrupts import Stopping, stopping_in_order
+from .opening import batches_in, dagster_instance, did_you_mean, opened, steps_named
+from .output import Output
+from .run_report import tell_run
+from .telling import Teller
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["Outcome", "StageOutcome", "Wanted", "run_recipe"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to run: a recipe, or a part of it. Empty means all."""
+
+    recipe: str
+    folder: str | None = None
+    steps: tuple[str, ...] = ()
+    batches: tuple[str, ...] = ()
+
+
+@dataclass
+class StageOutcome:
+    """One stage of a run. `landed` counts the results of this run, `failures` are by batch."""
+
+    stage: Stage
+    steps: list[str]
+    landed: int = 0
+    incomplete: list[str] = field(default_factory=list[str])
+    waiting: set[str] = field(default_factory=set[str])
+    failures: dict[str, RecipesError] = field(default_factory=dict[str, RecipesError])
+    failure: PlaceError | None = None
+    folders: dict[str, FolderStatus] = field(default_factory=dict[str, FolderStatus])
+
+
+@dataclass
+class Outcome:
+    """A whole run. `materialized` counts what Dagster was told for the first time."""
+
+    recipe: Recipe
+    discovered: Discovered | None = None
+    stages: list[StageOutcome] = field(default_factory=list[StageOutcome])
+    materialized: int = 0
+    stopped: bool = False
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every batch is complete at every step that was wanted."""
+        if self.stopped:
+            return STOPPED
+        errors = [error for stage in self.stages for error in stage.failures.values()]
+        errors += [stage.failure for stage in self.stages if stage.failure is not None]
+        if errors:
+            return max(exit_code_of(error) for error in errors)
+        return NOT_COMPLETE if any(stage.incomplete for stage in self.stages) else ALL_RIGHT
+
+
+def run_recipe(
+    project: Path | None, wanted: Wanted, *, discover: bool, dagster: bool, as_json: bool
+) -> None:
+    """Runs what is wanted, shows where it stands, and ends with the run's exit code.
+
+    A batch that cannot be completed does not stop the others; a place that fails as a whole
+    stops the run. Stopped, it lands what is done, and what it was at is free for the next run.
+    """
+    output = Output(as_json=as_json)
+    started = time.monotonic()
+    with opened(project) as engine, stopping_in_order(output.note) as stopping:
+        recipe = engine.project.recipe(wanted.recipe)
+        steps = steps_named(recipe, wanted.steps)
+        outcome = Outcome(recipe)
+        try:
+            with dagster_instance(engine.project, wanted=dagster) as instance:
+                if discover:
+                    outcome.discovered = find_pages(engine, recipe.source, output)
+                found = outcome.discovered.batches if outcome.discovered else ()
+                tell_pages(engine, instance, recipe.source, found)
+                batches = _wanted_batches(engine, recipe, wanted)
+                teller = Teller(engine, instance, recipe)
+                try:
+                    _run_stages(engine, outcome, steps, batches, teller, stopping, output)
+                finally:
+                    outcome.materialized = teller.told
+        except KeyboardInterrupt:
+            outcome.stopped = True
+        outcome.seconds = time.monotonic() - started
+    tell_run(output, outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _wanted_batches(engine: Engine, recipe: Recipe, wanted: Wanted) -> list[BatchRow]:
+    batches = batches_in(engine, recipe.source, wanted.folder)
+    known = {batch.key for batch in batches}
+    for key in wanted.batches:
+        if key not in known:
+            raise NotFound(
+                f"Source {recipe.source} has no batch {shown(key)} here{did_you_mean(key, known)} "
+                "A batch is named FOLDER/0001, as `recipes show PAGE` gives it."
+            )
+    return [
+        batch
+        for batch in batches
+        if batch.pages and (not wanted.batches or batch.key in wanted.batches)
+    ]
+
+
+def _run_stages(
+    engine: Engine,
+    outcome: Outcome,
+    steps: Sequence[str],
+    batches: Sequence[BatchRow],
+    teller: Teller,
+    stopping: Stopping,
+    output: Output,
+) -> None:
+    with output.progress() as progress:
+        for stage in stages_of(outcome.recipe):
+            chosen = [step.name for step in stage.steps if step.name in steps]
+            if not chosen:
+                continue
+            at = StageOutcome(stage, chosen)
+            outcome.stages.append(at)
+            _run_batches(engine, at, batches, teller, stopping, output, progress)
+            if at.failure is not None:
+                return
+
+
+def _run_batches(
+    engine: Engine,
+    at: StageOutcome,
+    batches: Sequence[BatchRow],
+    teller: Teller,
+    stopping: Stopping,
+    output: Output,
+    progress: Progress,
+) -> None:
+    total = sum(batch.pages for batch in batches) * len(at.steps)
+    bar = progress.add_task(at.stage.name, total=total, unit="results")
+    done = 0
+    for batch in batches:
+        stopping.raise_if_asked()
+        progress.update(bar, description=f"{at.stage.name} {shown(batch.folder)}")
+        before = at.landed
+
+        def on_landed(rows: int) -> None:
+            at.landed += rows
+            progress.advance(bar, rows)
+            stopping.raise_if_asked()
+
+        try:
+            with _naming_the_batch(at, batch):
+                view = run_stage(engine, at.stage, batch.key, at.steps, on_landed=on_landed)
+                teller.tell(view, at.steps, landed=at.landed > before)
+                _note(at, batch, view)
+        except KeyboardInterrupt:
+            # What was finished has landed meanwhile: the table is to show it.
+            _note(at, batch, look(engine, at.stage.recipe, batch.key, at.steps))
+            raise
+        finally:
+            done += batch.pages * len(at.steps)
+            progress.update(bar, completed=done)
+        if at.failure is not None:
+            return
+        if not output.live and at.landed > before:
+            output.note(f"{shown(batch.key)}: {at.landed - before:,} results landed")
+
+
+@contextmanager
+def _naming_the_batch(at: StageOutcome, batch: BatchRow) -> Iterator[None]:
+    """A place that fails ends the stage; anything else that fails is the batch's own."""
+    try:
+        yield
+    except PlaceError as error:
+        at.failure = error
+    except RecipesError as error:
+        at.failures[batch.key] = error
+
+
+def _note(at: StageOutcome, batch: BatchRow, view: BatchView) -> None:
+    add_view(at.folders, batch.folder, view, at.steps)
+    for name in at.steps:
+        step = view.steps[name]
+        if not step.complete(view.recipe.max_held):
+            at.incomplete.append(f"{batch.key} {name}")
+            if step.count(PageState.WAITING):
+                at.waiting |= {need for need in step.step.needs if need not in at.steps}

@@ -1,0 +1,45 @@
+"""Tells the Dagster instance of the batches that a run has brought to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..engine.engine import Engine
+from ..engine.look import BatchView
+from ..recipe import Recipe
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+__all__ = ["Teller"]
+
+
+class Teller:
+    """Materializes what is complete. `told` counts the partitions that were new to Dagster.
+
+    Without an instance it does nothing.
+    """
+
+    def __init__(self, engine: Engine, instance: dg.DagsterInstance | None, recipe: Recipe) -> None:
+        self._engine = engine
+        self._instance = instance
+        self.told = 0
+        self._known: dict[str, set[str]] = {}
+        if instance is not None:
+            from ..orchestration.events import step_key
+
+            # Asked once: rows of a batch are only read when there is something to tell.
+            self._known = {
+                step.name: instance.get_materialized_partitions(step_key(recipe.name, step.name))
+                for step in recipe.steps
+            }
+
+    def tell(self, view: BatchView, steps: Sequence[str], *, landed: bool) -> None:
+        """Tells of the steps in which something landed just now or which Dagster does not know."""
+        if self._instance is None:
+            return
+        from ..orchestration.recording import record_view
+
+        news = [step for step in steps if landed or view.batch not in self._known[step]]
+        self.told += record_view(self._engine, self._instance, view, news)
