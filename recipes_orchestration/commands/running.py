@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,7 +194,7 @@ def _run_batches(
 
 
 @contextmanager
-def _naming_the_batch(at: StageOutcome, batch: BatchRow) -> Iterator[None]:
+def _naming_the_batch(at: StageOutcome, batch: BatchRow) -> Generator[None]:
     """A place that fails ends the stage; anything else that fails is the batch's own."""
     try:
         yield
