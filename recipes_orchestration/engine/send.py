@@ -97,6 +97,7 @@ def _spec(
 ) -> TaskSpec:
     """The task for its place: one page of each hash, with the landed values its steps need."""
     needs = _landed_needs(engine, view, work)
+    reader = engine.source(view.source).reader
     pages: list[PageWork] = []
     seen: set[str] = set()
     for page_id, chain in work.items():
@@ -112,13 +113,14 @@ def _spec(
                 frame=page.frame,
                 steps=chain,
                 needs=needs.get(page_id, {}),
+                data=reader.read(page.file) if reader.in_process else None,
             )
         )
     return TaskSpec(
         name=name,
         steps=stage.steps,
         pages=tuple(pages),
-        reader=engine.source(view.source).reader,
+        reader=reader,
         import_path=str(engine.project.folder),
         max_pixels=engine.project.limits.max_pixels,
     )

@@ -42,6 +42,11 @@ class SourceReader:
             return LocalDisk(str(url_to_fs(self.root)[1]))
         return ObjectStore(self.root, self.storage_options)
 
+    @property
+    def in_process(self) -> bool:
+        """Whether the files are in this process only, where no other one can read them."""
+        return self.root.startswith("memory://")
+
     def read(self, file: str, max_bytes: int | None = None) -> bytes:
         """The bytes of a file, opened by its own bytes' name.
 

@@ -16,6 +16,7 @@ from ..pages.source import SourceReader
 from ..recipe import Step, canonical_json
 from ..steps.registry import load_operation
 from ..steps.step import Context, Operation
+from .page_bytes import page_bytes
 from .work import Failure, FailureKind, Outcome, PageWork
 
 __all__ = ["MAX_VALUE_BYTES", "Setting", "run_pages"]
@@ -80,7 +81,7 @@ def _page(setting: Setting, work: PageWork) -> Page:
         sha256=work.sha256,
         file=work.file,
         frame=work.frame,
-        fetch=partial(setting.reader.read, work.file),
+        fetch=partial(page_bytes, setting.reader, work),
         max_pixels=setting.max_pixels,
     )
 

@@ -43,7 +43,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class PageWork:
-    """One page of a task: the steps to run on it in order, and the values already landed."""
+    """One page of a task: the steps to run on it in order, and the values already landed.
+
+    `data` is the file's bytes where no other process could fetch them.
+    """
 
     page_id: str
     sha256: str
@@ -51,6 +54,7 @@ class PageWork:
     frame: int | None
     steps: tuple[str, ...]
     needs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    data: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,49 @@
+"""The bytes of a page, as they were when it was discovered."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ..errors import SourceError
+from ..pages.source import SourceReader
+from .work import PageWork
+
+__all__ = ["page_bytes"]
+
+# The file of several pages that was read last: its next page follows at once as a rule.
+_last: dict[tuple[str, str], tuple[str, bytes]] = {}
+
+
+def page_bytes(reader: SourceReader, work: PageWork) -> bytes:
+    """The bytes of the page's file, whose hash is the one that its key was made of.
+
+    Raises `SourceError` when the file cannot be fetched now, or is another one by now: its result
+    would land under a key that says otherwise.
+    """
+    digest, data = _read(reader, work)
+    expected = digest if work.frame is None else _sha256(f"{digest}#{work.frame}".encode())
+    if expected != work.sha256:
+        raise SourceError(
+            f"{work.file} has changed since it was discovered. Find it anew with: recipes discover"
+        )
+    return data
+
+
+def _read(reader: SourceReader, work: PageWork) -> tuple[str, bytes]:
+    if work.data is not None:
+        return _sha256(work.data), work.data
+    place = (reader.root, work.file)
+    if work.frame is not None and place in _last:
+        digest, data = _last[place]
+        if _sha256(f"{digest}#{work.frame}".encode()) == work.sha256:
+            return digest, data
+    data = reader.read(work.file)
+    digest = _sha256(data)
+    _last.clear()
+    if work.frame is not None:
+        _last[place] = digest, data
+    return digest, data
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
