@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -13,23 +13,27 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..errors import DagsterError
 from ..orchestration.instance import dagster_home, open_instance
 
-__all__ = ["opened_instance"]
+__all__ = ["opened_instance", "told_in_a_sentence"]
 
 
 @contextmanager
 def opened_instance(project_folder: Path) -> Generator[dg.DagsterInstance]:
     """The instance of the project; made when there is none. Raises `DagsterError`."""
-    opening = open_instance(project_folder)
-    try:
-        instance = opening.__enter__()
-        instance.get_dynamic_partitions("recipes")  # opens the storage, which is done lazily
-    except (AnyDagsterError, SQLAlchemyError, OSError, ValueError) as error:
-        words = " ".join(str(error).split())[:300]
-        raise DagsterError(
-            f"The Dagster instance in {dagster_home(project_folder)} cannot be opened: {words}. "
-            "Set DAGSTER_HOME to another folder, or leave Dagster out with --no-dagster."
-        ) from error
-    try:
+    with ExitStack() as stack:
+        with told_in_a_sentence(
+            f"The Dagster instance in {dagster_home(project_folder)} cannot be opened",
+            "Set DAGSTER_HOME to another folder, or leave Dagster out with --no-dagster.",
+        ):
+            instance = stack.enter_context(open_instance(project_folder))
+            instance.get_dynamic_partitions("recipes")  # opens the storage, which is done lazily
         yield instance
-    finally:
-        opening.__exit__(None, None, None)
+
+
+@contextmanager
+def told_in_a_sentence(what: str, advice: str) -> Generator[None]:
+    """Whatever Dagster or its storage raises in the block becomes a `DagsterError`."""
+    try:
+        yield
+    except (AnyDagsterError, SQLAlchemyError, OSError, ValueError) as error:
+        words = " ".join(str(error).split())[:300].rstrip(".")
+        raise DagsterError(f"{what}: {words}. {advice}") from error

@@ -74,13 +74,17 @@ def tell_pages(
     if instance is None:
         return 0
     from ..orchestration.recording import record_pages
+    from .dagster_home import told_in_a_sentence
 
-    known = set(instance.get_dynamic_partitions(source))
     every = [row.key for row in engine.ledger.pages.batches(source)]
     changed = set(batches)
-    return record_pages(
-        engine, instance, source, [key for key in every if key in changed or key not in known]
-    )
+    with told_in_a_sentence(
+        f"Dagster could not be told of the pages of {source}",
+        "Run the command again, or leave Dagster out with --no-dagster.",
+    ):
+        known = set(instance.get_dynamic_partitions(source))
+        news = [key for key in every if key in changed or key not in known]
+        return record_pages(engine, instance, source, news)
 
 
 def discovered_document(found: Discovered) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..engine.engine import Engine
 from ..pages.naming import shown
 from ..recipe import Recipe
-from .dagster_home import opened_instance
+from .dagster_home import opened_instance, told_in_a_sentence
 from .opening import opened, recipes_named
 from .output import Output, count
 
@@ -34,4 +34,8 @@ def _rebuild(engine: Engine, recipes: list[Recipe], output: Output) -> int:
         def on_batch(recipe: str, batch: str) -> None:
             progress.update(bar, advance=1, description=f"{recipe} {shown(batch)}")
 
-        return rebuild_events(engine, instance, recipes, on_batch=on_batch)
+        with told_in_a_sentence(
+            "Dagster did not take what it was told",
+            "Run the command again: what it took is not told twice.",
+        ):
+            return rebuild_events(engine, instance, recipes, on_batch=on_batch)

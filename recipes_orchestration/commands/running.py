@@ -178,8 +178,8 @@ def _run_batches(
         try:
             with _naming_the_batch(at, batch):
                 view = run_stage(engine, at.stage, batch.key, at.steps, on_landed=on_landed)
-                teller.tell(view, at.steps, landed=at.landed > before)
                 _note(at, batch, view)
+                teller.tell(view, at.steps, landed=at.landed > before)
         except KeyboardInterrupt:
             # What was finished has landed meanwhile: the table is to show it.
             _note(at, batch, look(engine, at.stage.recipe, batch.key, at.steps))

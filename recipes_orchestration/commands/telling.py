@@ -36,10 +36,18 @@ class Teller:
             }
 
     def tell(self, view: BatchView, steps: Sequence[str], *, landed: bool) -> None:
-        """Tells of the steps in which something landed just now or which Dagster does not know."""
+        """Tells of the steps in which something landed just now or which Dagster does not know.
+
+        Raises `DagsterError` when Dagster's storage does not take it.
+        """
         if self._instance is None:
             return
         from ..orchestration.recording import record_view
+        from .dagster_home import told_in_a_sentence
 
         news = [step for step in steps if landed or view.batch not in self._known[step]]
-        self.told += record_view(self._engine, self._instance, view, news)
+        with told_in_a_sentence(
+            f"Dagster could not be told of batch {view.batch}, which has landed",
+            "Tell it later with: recipes rebuild-events",
+        ):
+            self.told += record_view(self._engine, self._instance, view, news)

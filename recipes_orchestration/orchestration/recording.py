@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 import dagster as dg
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
 from ..engine.engine import Engine
 from ..engine.look import BatchView
@@ -47,13 +49,13 @@ def record_view(
         report = report_partition(engine, view, step)
         if not report.complete:
             if report.held:
-                instance.report_runless_asset_event(check_evaluation(report))
+                _report_check(instance, check_evaluation(report))
             continue
         known = instance.get_latest_data_version_record(report.key, partition_key=view.batch)
         if known is not None and _version(known) == report.data_version:
             continue
         instance.report_runless_asset_event(materialization(report))
-        instance.report_runless_asset_event(check_evaluation(report))
+        _report_check(instance, check_evaluation(report))
         recorded += 1
     return recorded
 
@@ -82,6 +84,26 @@ def rebuild_events(
             if on_batch is not None:
                 on_batch(recipe.name, batch.key)
     return rebuilt
+
+
+def _report_check(instance: dg.DagsterInstance, evaluation: dg.AssetCheckEvaluation) -> None:
+    """Reports a check outside a run, in the place of the last one that was reported so.
+
+    Dagster keeps one evaluation a check, partition and run, and all that are outside a run have
+    the run "": a second one of a partition would break its index. The event log keeps both.
+    """
+    storage = instance.event_log_storage
+    if isinstance(storage, SqlEventLogStorage):
+        table = AssetCheckExecutionsTable.c
+        earlier = AssetCheckExecutionsTable.delete().where(
+            table.asset_key == evaluation.asset_key.to_string(),
+            table.check_name == evaluation.check_name,
+            table.run_id == "",
+            table.partition == evaluation.partition,
+        )
+        with storage.index_connection() as connection:
+            connection.execute(earlier)
+    instance.report_runless_asset_event(evaluation)
 
 
 def _version(record: dg.EventLogRecord) -> str | None:
