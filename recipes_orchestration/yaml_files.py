@@ -40,7 +40,7 @@ class Mistake:
         return "".join(shown)
 
 
-class ConfigErrors(ConfigError):  # noqa: N818 - it is several
+class ConfigErrors(ConfigError):
     """Every mistake found, one a line: `file:line: what was found; what is allowed`."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:

@@ -12,7 +12,7 @@ from .naming import natural_key
 __all__ = ["FileEntry", "FileGone", "FolderListing", "Store", "listing_of"]
 
 
-class FileGone(SourceError):  # noqa: N818 - named as the rest of the tree is
+class FileGone(SourceError):
     """The file is not there any more."""
 
 
