@@ -28,7 +28,7 @@ MAX_RENDERED_PIXELS = 40_000_000
 MAX_PAGES = 20_000
 """A PDF that claims more pages than this is refused."""
 
-_NO_PAGES = "The PDF has 0 pages."
+_NO_PAGES = "The PDF has 0 pages; export it anew."
 _POINTS_PER_INCH = 72
 _MAX_SIDE = 60_000
 _ONE_AT_A_TIME = RLock()
