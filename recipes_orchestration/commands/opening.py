@@ -85,6 +85,6 @@ def batches_in(engine: Engine, source: str, folder: str | None) -> list[BatchRow
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """`; did you mean this?` or a full stop."""
+    """`. Did you mean "this"?` or a full stop."""
     near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {shown(near[0])}?" if near else "."
+    return f'. Did you mean "{shown(near[0])}"?' if near else "."

@@ -120,6 +120,9 @@ class LocalPlace:
             futures = list(task.futures)
         for future in futures:
             future.cancel()
+        if all(each.cancelled or not each.pages_left for each in self._tasks.values()):
+            # The pool has handed its pages out already, and its workers would begin them.
+            self._end_workers()
 
     def wait(self, seconds: float) -> None:
         """Returns when a chunk is due or a task has ended, at the latest after `seconds`."""
@@ -128,11 +131,14 @@ class LocalPlace:
 
     def close(self) -> None:
         """Ends the workers; what was finished and not landed is lost."""
-        if self._pool is not None:
-            self._pool.stop()
-            self._pool.join()
-            self._pool = None
+        self._end_workers()
         self._tasks.clear()
+
+    def _end_workers(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.stop()
+            pool.join()
 
     def _status(self, remote_id: str) -> tuple[State, str]:
         task = self._tasks.get(remote_id)
