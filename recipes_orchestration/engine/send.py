@@ -9,6 +9,7 @@ from ..runner.work import PageWork, TaskSpec
 from ..stages import Stage
 from .engine import Engine
 from .look import BatchView, PageState
+from .reuse import reuse_results
 
 __all__ = ["plan_work", "send", "submit"]
 
@@ -40,7 +41,9 @@ def send(engine: Engine, stage: Stage, view: BatchView, steps: tuple[str, ...]) 
     """Sends what can go of the batch as one task; None when nothing can, or another has it.
 
     Written down before it is asked for, and looked up by name before it is asked for again: a
-    kill at any moment leaves a row from which the next look goes on.
+    kill at any moment leaves a row from which the next look goes on. What a rival landed since
+    `view` was taken is seen once the claims are ours: then the task is dropped and None given, so
+    that the caller looks again.
     """
     work = plan_work(view, steps)
     claims = {view.steps[step].keys[page_id] for page_id, chain in work.items() for step in chain}
@@ -71,8 +74,27 @@ def send(engine: Engine, stage: Stage, view: BatchView, steps: tuple[str, ...]) 
     )
     if task is None:
         return None
+    if _landed_meanwhile(engine, view, work):
+        engine.ledger.tasks.dropped(task.id, "a rival landed some of it before it was sent")
+        return None
     submit(engine, engine.place(stage.place), task, _spec(engine, stage, view, work, task.name))
     return task
+
+
+def _landed_meanwhile(engine: Engine, view: BatchView, work: dict[str, tuple[str, ...]]) -> bool:
+    """Whether a result that is to be computed is in the library by now, here or elsewhere.
+
+    A rival gives up its claims only when all has landed, so nothing can land unseen after this.
+    """
+    steps = tuple(step for step in view.steps if any(step in chain for chain in work.values()))
+    for step in steps:
+        landed = engine.library.landed(view.recipe.name, step, view.batch)
+        keys = view.steps[step].keys
+        if any(
+            (page_id, keys[page_id]) in landed for page_id, chain in work.items() if step in chain
+        ):
+            return True
+    return reuse_results(engine, view, steps) > 0
 
 
 def submit(engine: Engine, place: Place, task: TaskRow, spec: TaskSpec) -> None:
