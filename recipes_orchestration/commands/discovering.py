@@ -14,7 +14,7 @@ from .opening import dagster_instance, opened
 from .output import Output, count
 
 if TYPE_CHECKING:
-    import dagster as dg
+    from ..orchestration.instance import Instance
 
 __all__ = ["discover_now", "discovered_document", "find_pages", "tell_pages"]
 
@@ -68,13 +68,13 @@ def find_pages(engine: Engine, source: str, output: Output) -> Discovered:
 
 
 def tell_pages(
-    engine: Engine, instance: dg.DagsterInstance | None, source: str, batches: Iterable[str]
+    engine: Engine, instance: Instance | None, source: str, batches: Iterable[str]
 ) -> int:
     """Tells Dagster of these batches and of those it does not know yet; gives how many."""
     if instance is None:
         return 0
+    from ..orchestration.instance import told_in_a_sentence
     from ..orchestration.recording import record_pages
-    from .dagster_home import told_in_a_sentence
 
     every = [row.key for row in engine.ledger.pages.batches(source)]
     changed = set(batches)

@@ -21,7 +21,6 @@ from ..pages.source import Source
 from ..project import Project, load_project
 from ..steps.extras import missing
 from ..steps.registry import load_operation
-from .dagster_home import opened_instance
 from .exits import ALL_RIGHT, NOT_COMPLETE
 from .output import Output
 
@@ -134,10 +133,13 @@ def _ledger(project: Project) -> str:
 
 
 def _dagster(project: Project) -> Iterator[Finding]:
-    import dagster as dg
+    from ..orchestration.instance import open_instance, told_in_a_sentence
 
     try:
-        with opened_instance(project.folder) as instance:
+        with (
+            open_instance(project.folder) as instance,
+            told_in_a_sentence("Its storage cannot be read", "Run: dagster instance migrate"),
+        ):
             runs = instance.get_runs_count()
             where = instance.root_directory
             yield Finding(
@@ -153,7 +155,7 @@ def _dagster(project: Project) -> Iterator[Finding]:
                 if alive
                 else "is not running: sensors, schedules and backfills wait for `recipes dev`.",
             )
-    except (RecipesError, dg.DagsterError) as error:
+    except RecipesError as error:
         yield Finding("dagster", False, " ".join(str(error).split()))
 
 

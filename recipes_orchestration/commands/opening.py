@@ -16,7 +16,7 @@ from ..project import Project, load_project
 from ..recipe import Recipe
 
 if TYPE_CHECKING:
-    import dagster as dg
+    from ..orchestration.instance import Instance
 
 __all__ = [
     "batches_in",
@@ -37,9 +37,7 @@ def opened(project: Path | None) -> Generator[Engine]:
 
 
 @contextmanager
-def dagster_instance(
-    project: Project, *, wanted: bool = True
-) -> Generator[dg.DagsterInstance | None]:
+def dagster_instance(project: Project, *, wanted: bool = True) -> Generator[Instance | None]:
     """The project's Dagster instance, or None when it is not wanted: then Dagster is not imported.
 
     Raises `DagsterError` when its storage cannot be opened.
@@ -47,9 +45,9 @@ def dagster_instance(
     if not wanted:
         yield None
         return
-    from .dagster_home import opened_instance
+    from ..orchestration.instance import open_instance
 
-    with opened_instance(project.folder) as instance:
+    with open_instance(project.folder) as instance:
         yield instance
 
 

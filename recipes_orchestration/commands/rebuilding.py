@@ -7,7 +7,6 @@ from pathlib import Path
 from ..engine.engine import Engine
 from ..pages.naming import shown
 from ..recipe import Recipe
-from .dagster_home import opened_instance, told_in_a_sentence
 from .opening import opened, recipes_named
 from .output import Output, count
 
@@ -25,10 +24,11 @@ def rebuild(project: Path | None, recipe: str | None, *, as_json: bool) -> None:
 
 
 def _rebuild(engine: Engine, recipes: list[Recipe], output: Output) -> int:
+    from ..orchestration.instance import open_instance, told_in_a_sentence
     from ..orchestration.recording import rebuild_events
 
     total = sum(len(engine.ledger.pages.batches(recipe.source)) for recipe in recipes)
-    with opened_instance(engine.project.folder) as instance, output.progress() as progress:
+    with open_instance(engine.project.folder) as instance, output.progress() as progress:
         bar = progress.add_task("rebuild", total=total, unit="batches")
 
         def on_batch(recipe: str, batch: str) -> None:

@@ -10,7 +10,7 @@ from ..engine.look import BatchView
 from ..recipe import Recipe
 
 if TYPE_CHECKING:
-    import dagster as dg
+    from ..orchestration.instance import Instance
 
 __all__ = ["Teller"]
 
@@ -21,7 +21,7 @@ class Teller:
     Without an instance it does nothing.
     """
 
-    def __init__(self, engine: Engine, instance: dg.DagsterInstance | None, recipe: Recipe) -> None:
+    def __init__(self, engine: Engine, instance: Instance | None, recipe: Recipe) -> None:
         self._engine = engine
         self._instance = instance
         self.told = 0
@@ -42,8 +42,8 @@ class Teller:
         """
         if self._instance is None:
             return
+        from ..orchestration.instance import told_in_a_sentence
         from ..orchestration.recording import record_view
-        from .dagster_home import told_in_a_sentence
 
         news = [step for step in steps if landed or view.batch not in self._known[step]]
         with told_in_a_sentence(

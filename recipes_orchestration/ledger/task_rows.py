@@ -77,7 +77,7 @@ def task_row(row: Sequence[Any]) -> TaskRow:
     return TaskRow(**task)
 
 
-class _Taken(Exception):  # noqa: N818 - undoes a transaction, never leaves this module
+class _Taken(Exception):
     pass
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import dagster as dg
+from dagster_shared.error import DagsterError as AnyDagsterError
+from sqlalchemy.exc import SQLAlchemyError
 
-__all__ = ["DEFAULT_YAML", "dagster_home", "open_instance"]
+from ..errors import DagsterError
+
+__all__ = ["DEFAULT_YAML", "Instance", "dagster_home", "open_instance", "told_in_a_sentence"]
+
+Instance: TypeAlias = dg.DagsterInstance
 
 # The same file as the one at the top of a checkout, inside the package for an installed one.
 DEFAULT_YAML = Path(__file__).with_name("dagster.yaml")
@@ -27,11 +34,30 @@ def dagster_home(project_folder: Path) -> Path:
 
 
 @contextmanager
-def open_instance(project_folder: Path) -> Generator[dg.DagsterInstance]:
-    """The instance in that home, made with this project's `dagster.yaml` when there is none."""
+def open_instance(project_folder: Path) -> Generator[Instance]:
+    """The instance in that home, made with this project's `dagster.yaml` when there is none.
+
+    Raises `DagsterError` when its storage cannot be opened.
+    """
     home = dagster_home(project_folder)
-    home.mkdir(parents=True, exist_ok=True)
-    if not (home / "dagster.yaml").exists():
-        shutil.copyfile(DEFAULT_YAML, home / "dagster.yaml")
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    with ExitStack() as stack:
+        with told_in_a_sentence(
+            f"The Dagster instance in {home} cannot be opened",
+            "Set DAGSTER_HOME to another folder, or leave Dagster out with --no-dagster.",
+        ):
+            home.mkdir(parents=True, exist_ok=True)
+            if not (home / "dagster.yaml").exists():
+                shutil.copyfile(DEFAULT_YAML, home / "dagster.yaml")
+            instance = stack.enter_context(dg.DagsterInstance.from_config(str(home)))
+            instance.get_dynamic_partitions("recipes")  # opens the storage, which is done lazily
         yield instance
+
+
+@contextmanager
+def told_in_a_sentence(what: str, advice: str) -> Generator[None]:
+    """Whatever Dagster or its storage raises in the block becomes a `DagsterError`."""
+    try:
+        yield
+    except (AnyDagsterError, SQLAlchemyError, OSError, ValueError) as error:
+        words = " ".join(str(error).split())[:300].rstrip(".")
+        raise DagsterError(f"{what}: {words}. {advice}") from error

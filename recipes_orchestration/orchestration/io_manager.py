@@ -54,12 +54,10 @@ class PageResultsIOManager(dg.IOManager):
                 )
                 current = view.steps[step].keys
                 frame = library.table(recipe_name, step, batch).to_pandas()
-                frame = frame[
-                    [
-                        current.get(p) == k
-                        for p, k in zip(frame["page_id"], frame["key"], strict=True)
-                    ]
-                ]
+                pairs = zip(frame["page_id"], frame["key"], strict=True)
+                still = [current.get(page_id) == key for page_id, key in pairs]
+                # An empty list would be taken for a choice of no columns.
+                frame = frame[pd.Series(still, index=frame.index, dtype=bool)]
                 order = {page_id: at for at, page_id in enumerate(current)}
                 frames.append(
                     frame.assign(batch=batch).sort_values("page_id", key=lambda c: c.map(order))
