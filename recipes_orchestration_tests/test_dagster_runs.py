@@ -220,6 +220,31 @@ def test_a_killed_tick_is_made_up_for_by_the_next(archive: Archive, instance: dg
     assert [event.partition for event in result.asset_events] == ["a/0001", "b/0001"]
 
 
+def test_a_change_that_a_killed_tick_found_is_told_by_the_next_and_once(
+    archive: Archive, instance: dg.DagsterInstance
+):
+    defs = discovered(archive, instance)
+    sensor = defs.resolve_sensor_def("discover_letters")
+    first = sensor(dg.build_sensor_context(instance=instance, definitions=defs))
+    assert isinstance(first, dg.SensorResult)
+    archive.draw(["a/p0.png"], shade=1)
+    (archive.pages / "b/p0.png").unlink()
+    with open_engine(archive.project()) as engine:
+        find_pages(engine)
+    second = sensor(
+        dg.build_sensor_context(instance=instance, definitions=defs, cursor=first.cursor)
+    )
+    assert isinstance(second, dg.SensorResult)
+    assert [event.partition for event in second.asset_events] == ["a/0001", "b/0001"]
+    for event in second.asset_events:
+        instance.report_runless_asset_event(event)
+    third = sensor(
+        dg.build_sensor_context(instance=instance, definitions=defs, cursor=second.cursor)
+    )
+    assert isinstance(third, dg.SensorResult)
+    assert third.asset_events == []
+
+
 def test_a_source_that_cannot_be_reached_is_told_and_nothing_is_marked_gone(
     archive: Archive, instance: dg.DagsterInstance
 ):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from ..recipe import Recipe, page_key
 from ..stages import Stage, stages_of
 from .engine import Engine
-from .look import BatchView, PageState
+from .look import BatchView, PageState, StepView
 from .status import iter_views
 
 __all__ = ["StagePlan", "StepPlan", "plan_recipe"]
 
 # Batches whose seconds are read for the estimate: enough to be fair, few enough to be quick.
 SAMPLES = 8
+# Landed pairs of so many batches and steps are kept while pages equal to theirs are met.
+KEPT = 32
 _TODO = (PageState.TODO, PageState.WAITING)
 
 
@@ -56,12 +59,15 @@ class StagePlan:
 
 @dataclass
 class _Walk:
-    """What is remembered between batches: hashes that are met again, and where times stand."""
+    """What is remembered between batches: hashes met again, what was read, where times stand."""
 
     engine: Engine
     recipe: Recipe
     planned: set[str] = field(default_factory=set[str])
     sampled: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    read: dict[tuple[str, str], AbstractSet[tuple[str, str]]] = field(
+        default_factory=dict[tuple[str, str], AbstractSet[tuple[str, str]]]
+    )
 
     def reused(self, view: BatchView, todo: dict[str, list[str]]) -> dict[str, int]:
         """How many pages to do at each step will be copies of another page's result."""
@@ -76,20 +82,30 @@ class _Walk:
             counts[step] = 0
             for page in pages:
                 sha = view.pages[page].sha256
-                if sha in known or sha in self.planned or self._landed(step, sha, twins):
+                if sha in known or (
+                    sha in twins
+                    and (sha in self.planned or self._landed(view.steps[step], sha, twins[sha]))
+                ):
                     counts[step] += 1
                 elif sha in inside:
                     known.add(sha)
         self.planned.update(twins)
         return counts
 
-    def _landed(self, step: str, sha: str, twins: dict[str, list[tuple[str, str, str]]]) -> bool:
-        key = page_key(self.recipe.fingerprint(step), sha)
+    def _landed(self, step: StepView, sha: str, twins: Sequence[tuple[str, str, str]]) -> bool:
+        key = page_key(step.fingerprint, sha)
         return any(
-            (page, key) in self.engine.library.landed(self.recipe.name, step, batch)
-            for source, batch, page in twins.get(sha, ())[:1]
+            (page, key) in self._pairs(step.step.name, batch)
+            for source, batch, page in twins
             if source == self.recipe.source
         )
+
+    def _pairs(self, step: str, batch: str) -> AbstractSet[tuple[str, str]]:
+        if (step, batch) not in self.read:
+            if len(self.read) >= KEPT:
+                self.read.clear()
+            self.read[step, batch] = self.engine.library.landed(self.recipe.name, step, batch)
+        return self.read[step, batch]
 
 
 def plan_recipe(engine: Engine, recipe: Recipe, folder: str | None = None) -> list[StagePlan]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -139,6 +140,21 @@ class PageBook:
             rows.clear()  # or this portion would still be there when the next one is read
             for batch in portion:
                 yield batch, of_batch.pop(batch.key, [])
+
+    def touched(self, source: str, since: datetime) -> list[str]:
+        """The keys of the batches with a page that came, changed or went since then (UTC)."""
+        query = (
+            sa.select(batches.c.key)
+            .where(batches.c.source == source)
+            .where(
+                sa.select(pages.c.id)
+                .where(pages.c.batch_id == batches.c.id, pages.c.changed_at >= since)
+                .exists()
+            )
+            .order_by(batches.c.key)
+        )
+        with self._database.reading() as connection:
+            return list(connection.scalars(query))
 
     def twins(
         self, sha256s: Collection[str], *, beside: tuple[str, str]

@@ -36,7 +36,7 @@ def record_pages(
             sa.update(pages)
             .where(pages.c.source == source, pages.c.page_id.in_(portion))
             .where(pages.c.gone_at.is_(None))
-            .values(gone_at=now)
+            .values(gone_at=now, changed_at=now)
         )
     return cut.keys
 
@@ -67,6 +67,7 @@ def _upsert_pages(connection: sa.Connection) -> sa.Insert:
     insert = insert_into(connection, pages)
     new = insert.excluded
     same = sa.and_(
+        pages.c.gone_at.is_(None),
         pages.c.sha256 == new.sha256,
         sa.func.coalesce(pages.c.problem, "") == sa.func.coalesce(new.problem, ""),
     )

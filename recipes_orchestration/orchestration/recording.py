@@ -14,7 +14,7 @@ from ..engine.look import BatchView
 from ..engine.status import iter_views
 from ..recipe import Recipe
 from .events import check_evaluation, materialization, report_partition
-from .pages_events import batch_materializations, pages_key
+from .pages_events import batch_materializations, known_version, pages_key
 
 __all__ = ["rebuild_events", "record_pages", "record_view"]
 
@@ -51,8 +51,7 @@ def record_view(
             if report.held:
                 _report_check(instance, check_evaluation(report))
             continue
-        known = instance.get_latest_data_version_record(report.key, partition_key=view.batch)
-        if known is not None and _version(known) == report.data_version:
+        if known_version(instance, report.key, view.batch) == report.data_version:
             continue
         instance.report_runless_asset_event(materialization(report))
         _report_check(instance, check_evaluation(report))
@@ -104,8 +103,3 @@ def _report_check(instance: dg.DagsterInstance, evaluation: dg.AssetCheckEvaluat
         with storage.index_connection() as connection:
             connection.execute(earlier)
     instance.report_runless_asset_event(evaluation)
-
-
-def _version(record: dg.EventLogRecord) -> str | None:
-    event = record.asset_materialization
-    return None if event is None or event.tags is None else event.tags.get("dagster/data_version")

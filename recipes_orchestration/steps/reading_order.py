@@ -153,7 +153,7 @@ def _is_column(boxes: list[_Box], width: float) -> bool:
     if _is_filled(boxes, _COLUMN_WIDTH * width):
         return True
     filled = [group for group in _apart(boxes) if _is_filled(group, _NARROWEST * width)]
-    return sum(map(len, filled)) >= _MOST * len(boxes)
+    return len(filled) > 1 and sum(map(len, filled)) >= _MOST * len(boxes)
 
 
 def _is_filled(boxes: list[_Box], least: float) -> bool:
