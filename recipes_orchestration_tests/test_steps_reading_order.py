@@ -78,6 +78,17 @@ def test_a_table_is_read_row_by_row() -> None:
     assert ordered(page) == page
 
 
+def test_a_list_of_short_words_and_what_belongs_to_each_is_read_row_by_row() -> None:
+    rows = [cell for row in range(5) for cell in (line(60, 50 * row, 150), line(300, 50 * row))]
+    page = [line(0, -100, 950), *rows, line(0, 300, 950)]
+    assert ordered(page) == page
+
+
+def test_seven_columns_of_a_newspaper_are_read_one_after_the_other() -> None:
+    page = [polygon for x in range(0, 1540, 220) for polygon in column(x, x % 7, 20, 200)]
+    assert ordered(page) == page
+
+
 def test_a_skewed_page_keeps_its_rows() -> None:
     rows = [cell for row in range(6) for cell in (line(0, 60 * row), line(420, 60 * row, 300))]
     rows += [line(0, 400, 900)]

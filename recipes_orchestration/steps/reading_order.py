@@ -23,7 +23,7 @@ _NARROWEST = 0.1
 _MOST = 0.8
 # Places across a block at which a gutter is sought, and how often a column may be cut again.
 _PLACES = 200
-_DEPTH = 3
+_DEPTH = 6
 # Width over height from which a line tells the page's slope, and the radians it may slope.
 _LONG = 4.0
 _STEEPEST = math.radians(20)
