@@ -154,6 +154,8 @@ def _text_path(path: Path, number: int | None) -> Path:
 
 def _main() -> None:
     """`python -m recipes_orchestration.demo_archive DIR`: draws the archive unless it is there."""
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit("usage: python -m recipes_orchestration.demo_archive DIR")
     folder = Path(sys.argv[1])
     if not (folder / FOLDERS[-1]).is_dir():
         draw_archive(folder)

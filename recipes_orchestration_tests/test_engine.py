@@ -9,7 +9,7 @@ import pytest
 from recipes_orchestration.engine.advance import run_stage
 from recipes_orchestration.engine.engine import Engine, open_engine
 from recipes_orchestration.engine.look import BatchView, look
-from recipes_orchestration.errors import PlaceError
+from recipes_orchestration.errors import LibraryError, PlaceError, SourceError
 from recipes_orchestration.stages import stages_of
 
 from .archive import Archive, draw_page, find_pages, make_archive
@@ -237,3 +237,101 @@ def test_a_page_of_equal_bytes_in_memory_twice_is_no_surprise(archive: Archive, 
     run(engine, "c/0001")
     rows = engine.library.table("measure", "size", "c/0001").to_pylist()
     assert [row["page_id"] for row in rows] == ["c/x.png"]
+
+
+ODD = """
+import os
+import sys
+
+print("loaded")
+
+
+def exits(page, context):
+    print("from a step")
+    os.write(1, b"past Python")
+    raise SystemExit(3)
+
+
+def interrupts(page, context):
+    raise KeyboardInterrupt
+
+
+def odd_names(page, context):
+    return {1: "a", "1": "b"}
+
+
+def fine(page, context):
+    return 1
+"""
+
+
+def with_odd_steps(folder: Path, *steps: str) -> Archive:
+    archive = make_archive(folder, ["a/1.png", "a/2.png"], limits={"tries": 1})
+    (archive.folder / "odd_steps.py").write_text(ODD)
+    lines = "".join(f'  - {{name: {step}, run: "odd_steps:{step}"}}\n' for step in steps)
+    (archive.folder / "recipes" / "odd.yaml").write_text(
+        f"recipe: odd\nsource: letters\nsteps:\n{lines}"
+    )
+    return archive
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("exits", "SystemExit: 3"),
+        ("interrupts", "KeyboardInterrupt"),
+        ("odd_names", "a name in it is not a text"),
+    ],
+)
+def test_whatever_a_step_does_belongs_to_the_page(tmp_path: Path, step: str, words: str):
+    archive = with_odd_steps(tmp_path / "odd", step, "fine")
+    with open_engine(archive.project()) as engine:
+        find_pages(engine)
+        view = run(engine, "a/0001", "odd")
+    assert view.steps["fine"].landed == 2
+    assert all(words in held.words for held in view.steps[step].held)
+    assert len(view.steps[step].held) == 2
+
+
+def test_what_modules_and_steps_print_stays_out_of_standard_output(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    archive = with_odd_steps(tmp_path / "odd", "exits")
+    with open_engine(archive.project()) as engine:
+        find_pages(engine)
+        run(engine, "a/0001", "odd")
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "from a step" in captured.err
+
+
+def test_a_page_held_by_two_steps_of_their_own_has_both_reasons(tmp_path: Path):
+    archive = with_odd_steps(tmp_path / "odd", "exits", "odd_names")
+    with open_engine(archive.project()) as engine:
+        find_pages(engine)
+        view = run(engine, "a/0001", "odd")
+    causes = [held.cause for step in view.steps.values() for held in step.held]
+    assert sorted(causes) == ["exits", "exits", "odd_names", "odd_names"]
+
+
+def test_a_source_that_goes_away_in_the_middle_holds_no_page(archive: Archive, engine: Engine):
+    shutil.move(archive.pages, archive.folder / "away")
+    with pytest.raises(SourceError, match="pages"):
+        run(engine)
+    assert engine.ledger.holds.held() == []
+    assert engine.ledger.tasks.open() == []
+    shutil.move(archive.folder / "away", archive.pages)
+    assert run(engine).steps["area"].landed == 12
+
+
+def test_a_file_that_was_away_is_tried_again_by_the_next_run(archive: Archive, engine: Engine):
+    (archive.pages / "a/p3.png").rename(archive.folder / "p3.png")
+    assert [held.page_id for held in run(engine).steps["size"].held] == ["a/p3.png"]
+    (archive.folder / "p3.png").rename(archive.pages / "a/p3.png")
+    assert run(engine).steps["area"].landed == 12
+
+
+def test_a_library_that_is_a_file_is_refused(archive: Archive):
+    (archive.folder / "library").write_text("")
+    with pytest.raises(LibraryError, match="is a file"), open_engine(archive.project()):
+        pass

@@ -14,8 +14,8 @@ STOPPED = 130
 
 WORDS = {
     ALL_RIGHT: "all right",
-    NOT_COMPLETE: "something is not complete: pages are held or left to do, a backfill failed, "
-    "or doctor found a fault",
+    NOT_COMPLETE: "a run or a backfill did not bring every page to its end, or doctor found a "
+    "fault",
     WRONG: "the command or the project's files are wrong",
     UNREACHABLE: "a source, place, library or ledger, or Dagster, could not be reached",
     STOPPED: "stopped with Ctrl-C or SIGTERM",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.engine import Engine
-from ..engine.look import HeldPage, PageState, look
+from ..engine.look import HeldPage, look
 from ..errors import NotFound
 from ..ledger.pages import BatchRow
 from ..pages.naming import name_from_bytes, shown
@@ -22,7 +22,7 @@ __all__ = ["retry_held", "show_held"]
 def show_held(
     project: Path | None, recipe: str | None, *, folder: str | None, as_json: bool
 ) -> None:
-    """Lists each held page once, at the first step that holds it, with the reason."""
+    """Lists each held page with the reason, once for each step that holds it by itself."""
     output = Output(as_json=as_json)
     documents: list[dict[str, Any]] = []
     with opened(project) as engine:
@@ -60,11 +60,11 @@ def _held_pages(
         if not batch.problems and batch.key not in holding:
             continue
         view = look(engine, recipe, batch.key)
-        seen: set[str] = set()
+        seen: set[tuple[str, str]] = set()
         for step in view.steps.values():
             for page in step.held:
-                if page.page_id not in seen and step.states[page.page_id] is PageState.HELD:
-                    seen.add(page.page_id)
+                if (page.page_id, page.cause) not in seen:
+                    seen.add((page.page_id, page.cause))
                     yield batch, page
 
 

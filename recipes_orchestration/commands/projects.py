@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
@@ -25,7 +26,7 @@ def make_project(folder: Path, *, as_json: bool) -> None:
         output.line(f"wrote {shown(str(file))}")
     output.line()
     output.line(f"Put page images into {shown(str(folder / 'pages'))}, then run:")
-    output.line(f"  recipes run letters --project {shown(str(folder))}")
+    output.line(f"  recipes run letters --project {shown(shlex.quote(str(folder)))}")
     output.document({"folder": str(folder.resolve()), "files": [str(file) for file in files]})
 
 

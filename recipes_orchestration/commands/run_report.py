@@ -34,7 +34,7 @@ def tell_run(output: Output, outcome: Outcome) -> None:
     if held:
         output.line(f"Pages are held; they and their reasons: recipes held {recipe.name}")
     if outcome.stopped:
-        output.note(f"Stopped. To go on, with nothing done again: recipes run {recipe.name}")
+        output.note(f"Stopped. What has landed is kept. To go on: recipes run {recipe.name}")
     output.document(_document(outcome))
 
 

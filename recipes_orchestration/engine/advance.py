@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
-from ..errors import PlaceError
+from ..errors import PlaceError, RecipesError
 from ..ledger.tasks import TaskRow
 from ..places.place import State
 from ..places.processes import process_lives
+from ..runner.work import FailureKind
 from ..stages import Stage
 from .engine import Engine
 from .land import land_chunk
@@ -85,6 +87,8 @@ def run_stage(
     a whole: its pages are not to blame and stay to do.
     """
     place = engine.place(stage.place)
+    # A file that could not be fetched in an earlier run may well be there now.
+    engine.ledger.holds.clear(stage.recipe.name, batch=batch, reason=FailureKind.SOURCE.value)
     pause = 0.05
     try:
         while True:
@@ -110,7 +114,8 @@ def give_up(engine: Engine, stage: Stage, batch: str) -> None:
             continue
         if task.remote_id is not None:
             engine.place(task.place).cancel(task.remote_id)
-            _land(engine, task)
+            with suppress(RecipesError):  # the first error is the one to be told
+                _land(engine, task)
         engine.ledger.tasks.dropped(task.id, "stopped before it ended")
 
 

@@ -21,7 +21,8 @@ def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk) -> int:
     """Writes a chunk and gives how many rows landed. Landing a chunk twice changes nothing.
 
     Results first, failures after: a kill in between costs a failed page one attempt that is not
-    counted. Outcomes for a page or step that the task was not sent for are left out.
+    counted. Outcomes for a page or step that the task was not sent for are left out. Raises
+    `SourceError` when pages could not be fetched because the source cannot be reached.
     """
     sha_of = dict(task.pages)
     wanted = [
@@ -34,6 +35,9 @@ def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk) -> int:
     for step, results in _results(task, wanted, sha_of, twins).items():
         engine.library.land(task.recipe, step, task.batch, task.name, chunk.part, results)
         landed += len(results)
+    if any(each.failure and each.failure.kind is FailureKind.SOURCE for each in wanted):
+        # With the whole source away, no page is to blame: this raises and nothing is counted.
+        engine.source(task.source).list_root()
     failed = _failures(engine, task, wanted, sha_of, twins)
     if failed:
         engine.ledger.holds.failed_many(failed)

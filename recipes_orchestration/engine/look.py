@@ -17,6 +17,10 @@ from .engine import Engine
 __all__ = ["BatchView", "HeldPage", "PageState", "StepView", "judge_batch", "look"]
 
 
+# The cause of a hold that no step is to blame for: the file itself cannot be read.
+PAGE = "page"
+
+
 class PageState(StrEnum):
     """How one page stands at one step."""
 
@@ -29,11 +33,15 @@ class PageState(StrEnum):
 
 @dataclass(frozen=True)
 class HeldPage:
-    """A page that waits for a person at a step, with the reason."""
+    """A page that waits for a person at a step, with the reason.
+
+    `cause` is the step at which it is held in its own right: this one, or one that this one needs.
+    """
 
     page_id: str
     step: str
     words: str
+    cause: str
 
 
 @dataclass
@@ -135,10 +143,10 @@ def judge_batch(
                 state = PageState.LANDED
             elif page.problem:
                 state = PageState.HELD
-                view.held.append(HeldPage(page.page_id, step.name, page.problem))
+                view.held.append(HeldPage(page.page_id, step.name, page.problem, PAGE))
             elif hold is not None and hold.held:
                 state = PageState.HELD
-                view.held.append(HeldPage(page.page_id, step.name, hold.words))
+                view.held.append(HeldPage(page.page_id, step.name, hold.words, step.name))
             else:
                 needed = {need: views[need].states[page.page_id] for need in step.needs}
                 if held_need := next((n for n, s in needed.items() if s is PageState.HELD), None):
@@ -156,8 +164,8 @@ def judge_batch(
 
 
 def _held_by_need(need: StepView, page_id: str, step: Step) -> HeldPage:
-    words = next(held.words for held in need.held if held.page_id == page_id)
-    return HeldPage(page_id, step.name, words)
+    held = next(held for held in need.held if held.page_id == page_id)
+    return HeldPage(page_id, step.name, held.words, held.cause)
 
 
 def _with_needs(recipe: Recipe, steps: Collection[str]) -> list[Step]:

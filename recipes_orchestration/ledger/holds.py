@@ -166,10 +166,11 @@ class HoldBook:
         step: str | None = None,
         batch: str | None = None,
         page_id: str | None = None,
+        reason: str | None = None,
     ) -> int:
         """Forgets holds and their attempts, so that the pages are tried anew; gives how many."""
         forget = sa.delete(holds).where(
-            *_asked(recipe=recipe, step=step, batch=batch, page_id=page_id)
+            *_asked(recipe=recipe, step=step, batch=batch, page_id=page_id, reason=reason)
         )
         return self._database.write(lambda connection: connection.execute(forget).rowcount)
 

@@ -240,4 +240,11 @@ def _open(url: str, options: Mapping[str, Any]) -> Store:
             f"The library {url.partition('://')[0]}://… cannot be opened ({error}); "
             "see `library` in project.yaml."
         ) from error
-    return LocalStore(Path(root)) if isinstance(fs, LocalFileSystem) else RemoteStore(fs, root)
+    if not isinstance(fs, LocalFileSystem):
+        return RemoteStore(fs, root)
+    if Path(root).exists() and not Path(root).is_dir():
+        raise LibraryError(
+            f"The library {root} is a file, not a folder; move it away, or name another folder "
+            "with `library` in project.yaml."
+        )
+    return LocalStore(Path(root))

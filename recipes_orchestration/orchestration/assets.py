@@ -157,11 +157,11 @@ def _logger(context: dg.AssetExecutionContext, stage: Stage) -> Callable[[int], 
 
 
 def _held(view: BatchView, steps: Sequence[str]) -> list[HeldPage]:
-    """Each held page once, at the first step that holds it."""
-    seen: dict[str, HeldPage] = {}
+    """Each held page once for each step that holds it by itself."""
+    seen: dict[tuple[str, str], HeldPage] = {}
     for step in steps:
         for page in view.steps[step].held:
-            seen.setdefault(page.page_id, page)
+            seen.setdefault((page.page_id, page.cause), page)
     return list(seen.values())
 
 

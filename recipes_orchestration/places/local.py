@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -207,7 +208,7 @@ class LocalPlace:
                     task.futures.discard(future)
                 return
             outcomes = [_ended_on(pages[0], error, self._page_timeout)]
-        except Exception as error:  # noqa: BLE001  this thread must not end with the page unaccounted
+        except BaseException as error:  # noqa: BLE001  this thread must not end, whatever came
             task.failure = f"The local workers failed: {type(error).__name__}: {error}"
         with task.lock:
             task.futures.discard(future)
@@ -245,7 +246,13 @@ def _ended_on(page: PageWork, error: BaseException, limit: float) -> Outcome:
 
 
 def _start_worker(workers: int) -> None:
-    """Gives each worker its share of the cores, and ends it when its parent is gone."""
+    """Gives each worker its share of the cores, and ends it when its parent is gone.
+
+    Ctrl-C in a terminal reaches the workers too: only the parent acts on it. What a step prints
+    goes to standard error: standard output may be a document that a program reads.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)
     threads = max(1, (os.cpu_count() or 1) // workers)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, str(threads))

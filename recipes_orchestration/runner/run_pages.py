@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..errors import PageUnreadable, RecipesError, StepError
+from ..errors import PageUnreadable, RecipesError, SourceError, StepError
 from ..pages.page import Page
 from ..pages.source import SourceReader
 from ..recipe import Step, canonical_json
@@ -101,7 +101,7 @@ def _model(step: Step, operation: Operation) -> Any:
             _models[known] = operation.setup(step.params)
         except RecipesError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise StepError(
                 f"Step '{step.name}' could not be set up: {_words(error)}. "
                 f"Mend what it names and run the recipe again."
@@ -117,7 +117,7 @@ def _run_step(
         started = time.perf_counter()
         try:
             values = list(operation.many(pages, contexts))
-        except Exception:  # noqa: BLE001  one page may have failed them all; each is tried alone
+        except BaseException:  # noqa: BLE001  one page may have failed them all; each goes alone
             values = []
         if len(values) == len(pages):
             each = (time.perf_counter() - started) / len(pages)
@@ -144,7 +144,9 @@ def _checked(step: Step, page: Page, spent: float, compute: Callable[[], Any]) -
         _check_value(value)
     except PageUnreadable as error:
         failure = Failure(FailureKind.UNREADABLE, str(error))
-    except Exception as error:  # noqa: BLE001  whatever a step raises belongs to the page
+    except SourceError as error:
+        failure = Failure(FailureKind.SOURCE, str(error))
+    except BaseException as error:  # noqa: BLE001  whatever a step raises, an exit too, is the page's
         failure = Failure(FailureKind.FAILED, _words(error))
     return Outcome(
         page_id=page.page_id,
@@ -156,12 +158,23 @@ def _checked(step: Step, page: Page, spent: float, compute: Callable[[], Any]) -
 
 
 def _check_value(value: Any) -> None:
+    if not _names_are_text(value):
+        raise StepError("the step's value is not JSON: a name in it is not a text")
     try:
         size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError) as error:
         raise StepError(f"the step's value is not JSON: {error}") from error
     if size > MAX_VALUE_BYTES:
         raise StepError(f"the step's value has {size:,} bytes; {MAX_VALUE_BYTES:,} are allowed")
+
+
+def _names_are_text(value: Any) -> bool:
+    """JSON would turn other names into texts, and two of them may become the same."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _names_are_text(each) for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return all(_names_are_text(each) for each in value)
+    return True
 
 
 def _words(error: BaseException) -> str:

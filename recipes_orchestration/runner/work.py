@@ -17,6 +17,7 @@ class FailureKind(StrEnum):
     """Why a page has no result, as far as it decides what happens next."""
 
     UNREADABLE = "unreadable"  # only other bytes would help: held at once
+    SOURCE = "source"  # the file could not be fetched: tried again by every run
     FAILED = "failed"  # the step raised: tried again, then held
     DIED = "died"  # the worker process ended on this page
     TIMEOUT = "timeout"  # the page took longer than the limit

@@ -6,6 +6,8 @@ import difflib
 import importlib
 import inspect
 import re
+import sys
+from contextlib import redirect_stdout
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -77,7 +79,9 @@ def _load_entry_point(run: str, point: EntryPoint) -> Any:
 
 def _load_path(run: str, module: str, path: str) -> Any:
     try:
-        found: Any = importlib.import_module(module)
+        # What a module prints must not get into a document on standard output.
+        with redirect_stdout(sys.stderr):
+            found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(error.name + ".")):
             raise StepError(
