@@ -5,29 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..engine.look import BatchView, PageState
 from ..engine.status import FolderStatus, StepCount
 from ..pages.naming import shown
 from .output import Output
 
-__all__ = ["add_view", "folders_document", "show_folders", "step_document", "total_of"]
-
-
-def add_view(
-    folders: dict[str, FolderStatus], folder: str, view: BatchView, steps: Iterable[str]
-) -> None:
-    """Adds a batch, as it was seen, to the counts of its folder."""
-    at = folders.setdefault(folder, FolderStatus(folder))
-    for name in steps:
-        step = view.steps[name]
-        count = at.steps.setdefault(name, StepCount())
-        count.pages += step.pages
-        count.landed += step.landed
-        count.held += len(step.held)
-        count.open += step.count(PageState.OPEN)
-        count.todo += step.count(PageState.TODO) + step.count(PageState.WAITING)
-        count.batches += 1
-        count.complete += step.complete(view.recipe.max_held)
+__all__ = ["folders_document", "show_folders", "step_document", "total_of"]
 
 
 def total_of(folders: Iterable[FolderStatus]) -> dict[str, StepCount]:

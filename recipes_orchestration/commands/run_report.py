@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..pages.naming import shown
 from .counts import folders_document, show_folders, total_of
 from .discovering import discovered_document
 from .output import Output, count, duration
-
-if TYPE_CHECKING:
-    from .running import Outcome, StageOutcome
+from .run_outcome import Outcome, StageOutcome
 
 __all__ = ["tell_run"]
 

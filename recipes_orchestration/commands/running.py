@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from ..engine.advance import run_stage
-from ..engine.discover import Discovered
 from ..engine.engine import Engine
 from ..engine.look import BatchView, PageState, look
 from ..engine.status import FolderStatus
@@ -20,13 +19,12 @@ from ..errors import NotFound, PlaceError, RecipesError
 from ..ledger.pages import BatchRow
 from ..pages.naming import shown
 from ..recipe import Recipe
-from ..stages import Stage, stages_of
-from .counts import add_view
+from ..stages import stages_of
 from .discovering import find_pages, tell_pages
-from .exits import ALL_RIGHT, NOT_COMPLETE, STOPPED, exit_code_of
 from .interrupts import Stopping, stopping_in_order
 from .opening import batches_in, dagster_instance, did_you_mean, opened, steps_named
 from .output import Output
+from .run_outcome import Outcome, StageOutcome
 from .run_report import tell_run
 from .telling import Teller
 
@@ -44,43 +42,6 @@ class Wanted:
     folder: str | None = None
     steps: tuple[str, ...] = ()
     batches: tuple[str, ...] = ()
-
-
-@dataclass
-class StageOutcome:
-    """One stage of a run. `landed` counts the results of this run, `failures` are by batch."""
-
-    stage: Stage
-    steps: list[str]
-    landed: int = 0
-    incomplete: list[str] = field(default_factory=list[str])
-    waiting: set[str] = field(default_factory=set[str])
-    failures: dict[str, RecipesError] = field(default_factory=dict[str, RecipesError])
-    failure: PlaceError | None = None
-    folders: dict[str, FolderStatus] = field(default_factory=dict[str, FolderStatus])
-
-
-@dataclass
-class Outcome:
-    """A whole run. `materialized` counts what Dagster was told for the first time."""
-
-    recipe: Recipe
-    discovered: Discovered | None = None
-    stages: list[StageOutcome] = field(default_factory=list[StageOutcome])
-    materialized: int = 0
-    stopped: bool = False
-    seconds: float = 0.0
-
-    @property
-    def exit_code(self) -> int:
-        """0 when every batch is complete at every step that was wanted."""
-        if self.stopped:
-            return STOPPED
-        errors = [error for stage in self.stages for error in stage.failures.values()]
-        errors += [stage.failure for stage in self.stages if stage.failure is not None]
-        if errors:
-            return max(exit_code_of(error) for error in errors)
-        return NOT_COMPLETE if any(stage.incomplete for stage in self.stages) else ALL_RIGHT
 
 
 def run_recipe(
@@ -205,7 +166,7 @@ def _naming_the_batch(at: StageOutcome, batch: BatchRow) -> Generator[None]:
 
 
 def _note(at: StageOutcome, batch: BatchRow, view: BatchView) -> None:
-    add_view(at.folders, batch.folder, view, at.steps)
+    at.folders.setdefault(batch.folder, FolderStatus(batch.folder)).add(view, at.steps)
     for name in at.steps:
         step = view.steps[name]
         if not step.complete(view.recipe.max_held):

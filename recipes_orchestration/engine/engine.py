@@ -70,11 +70,8 @@ class Engine:
 @contextmanager
 def open_engine(project: Project) -> Generator[Engine]:
     """The project's engine for as long as the block lasts; the ledger is migrated on the way."""
-    engine = Engine(
-        project=project,
-        ledger=open_ledger(project.ledger_url),
-        library=Library(project.library, project.library_storage_options),
-    )
+    library = Library(project.library, project.library_storage_options)
+    engine = Engine(project, ledger=open_ledger(project.ledger_url), library=library)
     try:
         yield engine
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -39,6 +39,19 @@ class FolderStatus:
 
     folder: str
     steps: dict[str, StepCount] = field(default_factory=dict[str, StepCount])
+
+    def add(self, view: BatchView, steps: Iterable[str]) -> None:
+        """Adds a batch of the folder, as it was seen, to the counts of these steps."""
+        for name in steps:
+            step = view.steps[name]
+            count = self.steps.setdefault(name, StepCount())
+            count.pages += step.pages
+            count.landed += step.landed
+            count.held += len(step.held)
+            count.open += step.count(PageState.OPEN)
+            count.todo += step.count(PageState.TODO) + step.count(PageState.WAITING)
+            count.batches += 1
+            count.complete += step.complete(view.recipe.max_held)
 
 
 def iter_views(
@@ -86,17 +99,12 @@ def _views(
 
 
 def status_of(engine: Engine, recipe: Recipe, folder: str | None = None) -> list[FolderStatus]:
-    """Folder by step counts, in the order of the folders."""
+    """Folder by step counts, in the order of the folders; those whose pages are all gone are not.
+
+    Their results are kept all the same.
+    """
     folders: dict[str, FolderStatus] = {}
     for batch, view in iter_views(engine, recipe, folder):
-        at = folders.setdefault(batch.folder, FolderStatus(batch.folder))
-        for name, step in view.steps.items():
-            count = at.steps.setdefault(name, StepCount())
-            count.pages += step.pages
-            count.landed += step.landed
-            count.held += len(step.held)
-            count.open += step.count(PageState.OPEN)
-            count.todo += step.count(PageState.TODO) + step.count(PageState.WAITING)
-            count.batches += 1
-            count.complete += step.complete(recipe.max_held)
+        if view.pages:
+            folders.setdefault(batch.folder, FolderStatus(batch.folder)).add(view, view.steps)
     return list(folders.values())
