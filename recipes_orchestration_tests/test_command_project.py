@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,16 +23,10 @@ def archive(tmp_path: Path) -> Archive:
     return make_archive(tmp_path / "project", ["a/1.png", "a/2.png", "b/1.png"])
 
 
-def test_help_names_every_exit_code_and_comes_at_once():
-    told = ""
-    seconds: list[float] = []
-    for _ in range(3):
-        started = time.perf_counter()
-        ran = subprocess.run(command("--help"), capture_output=True, text=True, check=True)
-        seconds.append(time.perf_counter() - started)
-        told = " ".join(ran.stdout.split())
+def test_help_names_every_exit_code():
+    ran = subprocess.run(command("--help"), capture_output=True, text=True, check=True)
+    told = " ".join(ran.stdout.split())
     assert all(f"{code} {words}" in told for code, words in WORDS.items())
-    assert min(seconds) < 1.0
 
 
 def test_neither_status_nor_help_imports_dagster(archive: Archive):
