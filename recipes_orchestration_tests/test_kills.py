@@ -90,7 +90,10 @@ def test_a_run_killed_at_random_moments_lands_every_page_once(tmp_path: Path):
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_any_write_of_the_protocol_loses_nothing(tmp_path: Path, point: str):
     names = [f"a/p{n}.png" for n in range(8)] + ["a/fails.png"]
-    archive = discovered(make_archive(tmp_path / "project", names, limits=LIMITS))
+    # Slow enough that the pages come in several chunks, however late the parent looks.
+    archive = discovered(
+        make_archive(tmp_path / "project", names, params={"sleep": 0.2}, limits=LIMITS)
+    )
     process = start(archive, ["a/0001"], point)
     assert process.wait(60) == -9
     # Workers that were at a page when their parent died may still write that down.
