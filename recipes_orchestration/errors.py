@@ -5,13 +5,17 @@ from __future__ import annotations
 __all__ = [
     "ConfigError",
     "DagsterError",
+    "InDoubt",
     "LedgerError",
     "LibraryError",
     "MissingExtra",
+    "NotBatchable",
     "NotFound",
     "PageUnreadable",
     "PlaceError",
+    "ProviderError",
     "RecipesError",
+    "Refused",
     "SourceError",
     "StepError",
 ]
@@ -45,12 +49,39 @@ class PlaceError(RecipesError):
     """A place could not take, report or end a task."""
 
 
+class ProviderError(PlaceError):
+    """A provider did not answer, or not as it should: what it did with the request is unknown."""
+
+
+class Refused(ProviderError):
+    """A provider said no for certain: nothing was accepted and nothing will be billed.
+
+    `account`: the reason lies with the account (key, credit, model, limits), not with the request.
+    `retry_after` is in how many seconds the same request may be taken, None when that is not known.
+    """
+
+    def __init__(
+        self, words: str, *, account: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(words)
+        self.account = account
+        self.retry_after = retry_after
+
+
+class InDoubt(ProviderError):
+    """A batch at the provider may be one of ours and only time will tell: nothing is sent again."""
+
+
 class StepError(RecipesError):
     """A step could not be loaded or gave something that is not a result."""
 
 
 class MissingExtra(StepError):
     """A step needs packages that are not installed; the message names the extra."""
+
+
+class NotBatchable(StepError):
+    """A step's code asks a model in a way that no batch can carry."""
 
 
 class DagsterError(RecipesError):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import NotFound
+from .place_settings import CLOUD_PLACES
 from .project_files import (
     Limits,
     LocalSettings,
@@ -225,6 +226,7 @@ def _recipe(model: RecipeFile, file: YamlFile) -> Recipe:
             place=step.place,
             needs=step.needs,
             params=step.params,
+            provider=step.place if step.place in CLOUD_PLACES else None,
         )
         for step in in_order(model.steps, lambda step: step.name, lambda step: step.needs)
     ]

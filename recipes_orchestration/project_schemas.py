@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .place_settings import CLOUD_PLACES
 from .project_files import ProjectFile, RecipeFile, place_kinds
 from .steps.registry import BUILT_IN
 
@@ -53,7 +54,7 @@ def _recipe() -> dict[str, Any]:
     schema = RecipeFile.model_json_schema()
     step = schema["$defs"]["StepFile"]["properties"]
     step["run"]["examples"] = [*BUILT_IN, "my_steps:my_function"]
-    step["place"]["examples"] = sorted(place_kinds())
+    step["place"]["examples"] = ["local", *CLOUD_PLACES]
     schema["properties"]["when"]["examples"] = ["manual", "new_pages", "0 22 * * *"]
     return {"$schema": _DRAFT, **schema, "title": "A recipe of recipes_orchestration"}
 

@@ -29,7 +29,8 @@ def stages_of(recipe: Recipe) -> tuple[Stage, ...]:
 
     A step joins the earliest stage of its place that comes after everything it needs, so no
     stage ever waits for one behind it, and a step that only needs early results is not held up
-    by a slow place in between.
+    by a slow place in between. A step on a provider's models is always a stage of its own: no
+    request of a batch may depend on another's answer.
     """
     placed: dict[str, int] = {}
     stages: list[list[Step]] = []
@@ -43,7 +44,7 @@ def stages_of(recipe: Recipe) -> tuple[Stage, ...]:
             ),
             None,
         )
-        if home is None:
+        if home is None or step.provider is not None:
             stages.append([])
             home = len(stages) - 1
         stages[home].append(step)

@@ -21,15 +21,16 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"engine"}),
     frozenset({"new_project", "demo_archive", "demo_texts"}),
     frozenset(
-        {"project", "project_files", "project_mistakes", "project_schemas"}
+        {"place_settings", "project", "project_files", "project_mistakes", "project_schemas"}
         | {"recipe_checks", "yaml_files"}
     ),
     frozenset({"ledger", "library"}),
     frozenset({"places"}),
+    frozenset({"providers"}),
     frozenset({"runner"}),
     frozenset({"steps"}),
     frozenset({"pages"}),
-    frozenset({"errors", "recipe", "stages"}),
+    frozenset({"errors", "rehearsal", "recipe", "stages"}),
 )
 PARTS = frozenset[str]().union(*FLOORS)
 MAX_LINES = 300

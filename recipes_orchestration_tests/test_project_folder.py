@@ -139,7 +139,7 @@ def test_secrets_come_from_the_environment_and_are_not_shown(
 
 
 def test_places_may_stand_empty(tmp_path: Path) -> None:
-    assert load(tmp_path, PROJECT + "places:\n  local:\n").places == {"local": LocalSettings()}
+    assert load(tmp_path, PROJECT + "places:\n  local:\n").local == LocalSettings()
     project = load(tmp_path, PROJECT + "places:\n  local: {workers: 7}\n")
     assert project.local.processes == 7
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..pages.page import Page
+from .ask import Answer, Ask, EmbedAsk
 
 __all__ = ["Context", "Operation", "step"]
 
@@ -16,13 +17,18 @@ class Context:
     """What an operation is given beside the page.
 
     `params` are the step's own from the recipe, `needs` the values of the needed steps on this
-    page by step name, `model` what `setup` gave.
+    page by step name, `model` what `setup` gave. On a provider's place `model` is the model's name,
+    `prompt` the text of the prompt file, and `client` and `async_client` are the provider's own
+    SDK clients, through which a Python step asks the model.
     """
 
     step: str
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     needs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     model: Any = None
+    prompt: str | None = None
+    client: Any = None
+    async_client: Any = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,10 @@ class Operation:
     the modules which that extra brings. `takes` is the field that the value of one needed step
     must have (`lines`, `text`), `gives` are the fields of its own value; both are empty when
     unknown. `about` is one sentence.
+
+    An operation on a provider's models has `ask(page, context)`, which says what is asked, and
+    `parse(answer, context)`, which makes the value of a complete answer or raises `StepError` when
+    it has the wrong shape. Both are pure.
     """
 
     name: str
@@ -51,6 +61,8 @@ class Operation:
     packages: tuple[str, ...] = ()
     takes: str | None = None
     gives: tuple[str, ...] = ()
+    ask: Callable[[Page, Context], Ask | EmbedAsk] | None = None
+    parse: Callable[[Answer, Context], Any] | None = None
 
     def __call__(self, page: Page, context: Context) -> Any:
         """The function itself, so that a decorated step stays callable as it was written."""

@@ -1,0 +1,1 @@
+"""The cloud batch clients, and the transport that records and replays calls."""
