@@ -39,7 +39,7 @@ def check_png(data: bytes) -> None:
 def check_jpeg(data: bytes) -> None:
     """Raises `PageUnreadable` when no end follows the start of the picture's data."""
     start = _start_of_scan(data)
-    if start is None or data.find(_END_OF_IMAGE, start) < 0:
+    if start is None or data.rfind(_END_OF_IMAGE, start) < 0:
         raise PageUnreadable("The JPEG is cut off: its end is missing. Copy or scan it anew.")
 
 

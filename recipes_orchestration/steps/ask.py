@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-__all__ = ["Answer", "Ask", "EmbedAsk", "Part", "Picture", "Stop", "Text", "Usage"]
+__all__ = ["Answer", "Ask", "EmbedAsk", "Part", "Picture", "Ready", "Stop", "Text", "Usage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,17 @@ class EmbedAsk:
 
     text: str
     dimensions: int | None = None
+
+
+class Ready(Exception):
+    """Raised by an operation's `ask` when the value is known without asking: it costs nothing.
+
+    No failure: `value` is the step's value on the page.
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__("the value is known without asking a model")
+        self.value = value
 
 
 class Stop(StrEnum):

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import StepError
 from .step import Operation
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "load_operation", "operation_names"]
+__all__ = ["BUILT_IN", "ENTRY_POINTS", "ON_MODELS", "load_operation", "operation_names"]
 
 ENTRY_POINTS = "recipes_orchestration.steps"
 """The entry point group in which another package registers step names."""
@@ -23,24 +23,40 @@ ENTRY_POINTS = "recipes_orchestration.steps"
 BUILT_IN = ("lines", "read", "names", "embed", "text", "join")
 """Each is an operation of its own name in the module of that name beside this one."""
 
+ON_MODELS = ("prompt", "read", "names", "embed")
+"""What can be asked of a provider's models: each in the module `model_<name>` beside this one."""
+
 _IMPORTABLE = re.compile(
     r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<path>[^\W\d]\w*(\.[^\W\d]\w*)*)"
 )
 
 
-def operation_names() -> tuple[str, ...]:
-    """The names that `run` may have beside `module:function`; imports none of them."""
-    return (*BUILT_IN, *sorted(set(_registered()) - set(BUILT_IN)))
+def operation_names(on_model: bool = False) -> tuple[str, ...]:
+    """The names that `run` may have beside `module:function`; imports none of them.
+
+    `on_model`: those of a step at a provider's place.
+    """
+    own = ON_MODELS if on_model else BUILT_IN
+    return (*own, *sorted(set(_registered()) - {*BUILT_IN, *ON_MODELS}))
 
 
-def load_operation(run: str) -> Operation:
+def load_operation(run: str, on_model: bool = False) -> Operation:
     """The operation that a recipe's `run` names.
 
     A built-in name, a name that another package registers by an entry point of the group
     `recipes_orchestration.steps`, or `module:function`. A plain function `(page, context)` gets
-    version "1"; one decorated with `@step` is used as it is. Raises `StepError`, in a sentence
-    that says what is allowed or what to do.
+    version "1"; one decorated with `@step` is used as it is. `on_model`: the step is at a
+    provider's place, where `prompt`, `read`, `names` and `embed` have `ask` and `parse`. Raises
+    `StepError`, in a sentence that says what is allowed or what to do.
     """
+    if on_model and run in ON_MODELS:
+        return getattr(importlib.import_module(f"{__package__}.model_{run}"), run)
+    if on_model and run in BUILT_IN:
+        raise StepError(
+            f"'{run}' asks no model, so it runs on this machine; take the step's place away."
+        )
+    if run in ON_MODELS and run not in BUILT_IN:
+        raise StepError(f"'{run}' asks a model; give the step the place of a provider.")
     if run in BUILT_IN:
         return getattr(importlib.import_module(f"{__package__}.{run}"), run)
     registered = _registered().get(run)
@@ -48,7 +64,7 @@ def load_operation(run: str) -> Operation:
         return _operation(run, _load_entry_point(run, registered))
     match = _IMPORTABLE.fullmatch(run)
     if match is None:
-        raise StepError(_unknown(run))
+        raise StepError(_unknown(run, on_model))
     return _operation(run, _load_path(run, match["module"], match["path"]))
 
 
@@ -57,8 +73,8 @@ def _registered() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
-def _unknown(run: str) -> str:
-    names = operation_names()
+def _unknown(run: str, on_model: bool) -> str:
+    names = operation_names(on_model)
     near = difflib.get_close_matches(run, names, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     return (

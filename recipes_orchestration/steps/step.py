@@ -44,9 +44,10 @@ class Operation:
     must have (`lines`, `text`), `gives` are the fields of its own value; both are empty when
     unknown. `about` is one sentence.
 
-    An operation on a provider's models has `ask(page, context)`, which says what is asked, and
-    `parse(answer, context)`, which makes the value of a complete answer or raises `StepError` when
-    it has the wrong shape. Both are pure.
+    An operation on a provider's models has `ask(page, context)`, which says what is asked or
+    raises `Ready` with the value when no question is needed, and `parse(answer, context)`, which
+    makes the value of a complete answer or raises `StepError` when it has the wrong shape. Both
+    are pure.
     """
 
     name: str
