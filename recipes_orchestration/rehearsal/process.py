@@ -1,0 +1,79 @@
+"""The rehearsal as a process: says where it is, and serves until it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..errors import ConfigError
+from .script import Script
+from .server import PROVIDERS, Rehearsal, running_rehearsal
+
+__all__ = ["read_scripts", "rehearse"]
+
+_SCRIPTS = TypeAdapter(dict[str, Script])
+
+
+def rehearse(providers: str = "", *, port: int = 0, script: str | Path | None = None) -> None:
+    """Serves the providers, named with commas between, until Ctrl-C or SIGTERM.
+
+    Prints the lines for a shell to find it by and the addresses that direct it. Raises
+    `ConfigError` for a provider or a script that cannot be, or a port that is taken.
+    """
+    names = _providers(providers)
+    scripts = read_scripts(Path(script), names) if script else {}
+    try:
+        with running_rehearsal(names, scripts, port=port) as rehearsal:
+            sys.stdout.write(_told(rehearsal))
+            sys.stdout.flush()
+            threading.Event().wait()
+    except OSError as error:
+        raise ConfigError(
+            f"The rehearsal cannot listen on port {port}: {error.strerror}. Give another --port."
+        ) from error
+
+
+def read_scripts(file: Path, providers: Sequence[str]) -> dict[str, Script]:
+    """The scripts of a JSON file, `{"openai": {...}}`. Raises `ConfigError`."""
+    try:
+        scripts = _SCRIPTS.validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ConfigError(
+            f"{file} is not a file of scripts: {error}. Write {{provider: {{...}}}} as JSON."
+        ) from error
+    if strange := [name for name in scripts if name not in providers]:
+        raise ConfigError(f"{file} has a script for {strange[0]}, which is not rehearsed here.")
+    return scripts
+
+
+def _providers(names: str) -> tuple[str, ...]:
+    wanted = tuple(name.strip() for name in names.split(",") if name.strip()) or PROVIDERS
+    if strange := [name for name in wanted if name not in PROVIDERS]:
+        raise ConfigError(
+            f"There is no provider {strange[0]} to rehearse. There are: {', '.join(PROVIDERS)}."
+        )
+    return wanted
+
+
+def _told(rehearsal: Rehearsal) -> str:
+    exports = [
+        f"export {key}={shlex.quote(value)}" for key, value in rehearsal.environment().items()
+    ]
+    control = f"{rehearsal.url}/_rehearsal"
+    return "\n".join(
+        [
+            *exports,
+            f"# counts: curl {control}/counts",
+            f"# a script: curl -X PUT -d {shlex.quote(json.dumps({'delay_seconds': 60}))} "
+            f"{control}/PROVIDER/script",
+            f"# end all batches: curl -X POST {control}/PROVIDER/finish",
+            f"# forget everything: curl -X POST {control}/reset",
+            "# Ctrl-C ends it.\n",
+        ]
+    )

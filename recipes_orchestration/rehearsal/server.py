@@ -1,0 +1,202 @@
+"""The rehearsal server: several providers and the endpoints that direct them, on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from .anthropic import AnthropicSide
+from .script import Script
+from .side import Side
+
+__all__ = ["PROVIDERS", "Rehearsal", "running_rehearsal"]
+
+_SIDES: Mapping[str, type[AnthropicSide]] = {"anthropic": AnthropicSide}
+PROVIDERS = tuple(_SIDES)
+KEY = "rehearsal-key"
+
+
+class _Protocol(HttpToolsProtocol):
+    """Lets an endpoint reach the connection, so that it can be closed without an answer."""
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["rehearsal.transport"] = self.transport  # type: ignore[typeddict-unknown-key]
+
+
+class Rehearsal:
+    """A rehearsal: its providers, how they are directed, and where they are found."""
+
+    def __init__(
+        self,
+        providers: Sequence[str] = PROVIDERS,
+        scripts: Mapping[str, Script] | None = None,
+        *,
+        port: int = 0,
+    ) -> None:
+        self.sides: dict[str, Side] = {name: _SIDES[name]() for name in providers}
+        for name, script in (scripts or {}).items():
+            self.script(name, script)
+        self.port = port
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def base_url(self, provider: str) -> str:
+        """Where the provider's SDK finds it."""
+        return f"{self.url}/{provider}" + ("/v1" if provider == "openai" else "")
+
+    def script(self, provider: str, script: Script) -> None:
+        """Says how a provider behaves from now on."""
+        self.sides[provider].set_script(script)
+
+    def counts(self, provider: str | None = None, *, hashes: bool = False) -> dict[str, Any]:
+        """What was asked of each provider, or of one."""
+        if provider is not None:
+            return self.sides[provider].counts(hashes=hashes)
+        return {name: side.counts(hashes=hashes) for name, side in self.sides.items()}
+
+    def finish(self, provider: str) -> int:
+        """Ends all open batches of a provider at once; how many there were."""
+        return self.sides[provider].finish()
+
+    def reset(self) -> None:
+        """Forgets everything: scripts, batches and counts."""
+        for side in self.sides.values():
+            side.reset()
+
+    def environment(self) -> dict[str, str]:
+        """The environment variables by which the SDKs find it."""
+        found: dict[str, str] = {}
+        if "anthropic" in self.sides:
+            found["ANTHROPIC_BASE_URL"] = self.base_url("anthropic")
+            found["ANTHROPIC_API_KEY"] = KEY
+        if "openai" in self.sides:
+            found["OPENAI_BASE_URL"] = self.base_url("openai")
+            found["OPENAI_API_KEY"] = KEY
+        if "gemini" in self.sides:
+            found["GOOGLE_GEMINI_BASE_URL"] = self.base_url("gemini")
+            found["GEMINI_API_KEY"] = KEY
+        return found
+
+    def app(self) -> Starlette:
+        """The web application."""
+        mounts = [
+            Mount(f"/{name}", routes=side.routes())  # type: ignore[attr-defined]
+            for name, side in self.sides.items()
+        ]
+        return Starlette(routes=[*self._control(), *mounts])
+
+    def _control(self) -> list[Route]:
+        side = "/_rehearsal/{provider}"
+        return [
+            Route("/_rehearsal/counts", self._counts),
+            Route("/_rehearsal/reset", self._reset, methods=["POST"]),
+            Route(side + "/script", self._script, methods=["PUT"]),
+            Route(side + "/finish", self._finish, methods=["POST"]),
+        ]
+
+    async def _counts(self, request: Request) -> Response:
+        return JSONResponse(self.counts(hashes=request.query_params.get("hashes") == "true"))
+
+    async def _reset(self, _: Request) -> Response:
+        self.reset()
+        return JSONResponse({})
+
+    async def _script(self, request: Request) -> Response:
+        side = self.sides.get(request.path_params["provider"])
+        if side is None:
+            return _no_provider(request)
+        try:
+            side.set_script(Script.model_validate_json(await request.body()))
+        except ValidationError as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+        return JSONResponse({})
+
+    async def _finish(self, request: Request) -> Response:
+        side = self.sides.get(request.path_params["provider"])
+        if side is None:
+            return _no_provider(request)
+        return JSONResponse({"finished": side.finish()})
+
+    def serve(self, listening: socket.socket, started: threading.Event | None = None) -> None:
+        """Serves until `stop`; blocks."""
+        config = uvicorn.Config(
+            self.app(),
+            http=_Protocol,
+            ws="none",
+            lifespan="off",
+            log_level="critical",
+            access_log=False,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = _Server(config, started)
+        asyncio.run(self._server.serve([listening]))
+
+    def stop(self) -> None:
+        """Ends `serve`."""
+        self._server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """Says when it has started."""
+
+    def __init__(self, config: uvicorn.Config, started: threading.Event | None) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._started is not None:
+            self._started.set()
+
+
+def _no_provider(request: Request) -> Response:
+    words = f"There is no provider {request.path_params['provider']} in this rehearsal."
+    return JSONResponse({"error": words}, status_code=404)
+
+
+def listening_socket(port: int) -> socket.socket:
+    """A socket on 127.0.0.1 that listens at once; port 0 is any free one."""
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", port))
+    listening.listen(256)
+    return listening
+
+
+@contextmanager
+def running_rehearsal(
+    providers: Sequence[str] = PROVIDERS,
+    scripts: Mapping[str, Script] | None = None,
+    *,
+    port: int = 0,
+) -> Iterator[Rehearsal]:
+    """A rehearsal in this process, in a thread of its own, as long as the block lasts."""
+    with listening_socket(port) as listening:
+        rehearsal = Rehearsal(providers, scripts, port=listening.getsockname()[1])
+        started = threading.Event()
+        thread = threading.Thread(
+            target=rehearsal.serve, args=(listening, started), name="rehearsal", daemon=True
+        )
+        thread.start()
+        started.wait(30)
+        try:
+            yield rehearsal
+        finally:
+            rehearsal.stop()
+            thread.join(10)
