@@ -57,9 +57,26 @@ def test_a_task_that_is_not_there_is_none(ledger: Ledger) -> None:
 
 def test_a_name_is_given_once_whatever_became_of_its_task(ledger: Ledger) -> None:
     task = prepared(ledger, "n", "k1")
+    ledger.tasks.sent(task.id, "remote")
     ledger.tasks.dropped(task.id, "lost")
     assert prepare(ledger, "n", "k2") is None
     assert ledger.tasks.claimed(["k1", "k2"]) == {}
+
+
+def test_a_task_that_no_place_answered_for_is_asked_again_under_its_name(ledger: Ledger) -> None:
+    task = prepared(ledger, "n", "k1")
+    ledger.tasks.dropped(task.id, "never sent")
+    again = prepared(ledger, "n", "k1")
+    assert again.id != task.id
+    assert again.created_at == task.created_at
+    assert ledger.tasks.get(task.id) is None
+
+
+def test_the_attempts_count_those_that_were_sent(ledger: Ledger) -> None:
+    task = prepared(ledger, "n", "k1")
+    assert ledger.tasks.last_attempt(task.recipe, task.stage, task.batch) == task.attempt
+    ledger.tasks.dropped(task.id, "never sent")
+    assert ledger.tasks.last_attempt(task.recipe, task.stage, task.batch) == 0
 
 
 def test_a_claim_that_is_held_refuses_the_whole_task(ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""Opening the ledger, and the three books in it."""
+"""Opening the ledger, and the books in it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import sqlalchemy as sa
 
 from ..errors import LedgerError
 from .address import Address, address_of
+from .bookings import BookingBook
 from .connection import Database
 from .holds import HoldBook
 from .migrate import migrate
 from .pages import PageBook
+from .pauses import PauseBook
+from .runs import RunBook
 from .tasks import TaskBook
 
 __all__ = ["Ledger", "open_ledger"]
@@ -21,8 +24,8 @@ __all__ = ["Ledger", "open_ledger"]
 class Ledger:
     """What has been sent and what has been decided; never what is done.
 
-    `pages`, `tasks` and `holds` are its books. Every call of theirs is one transaction. Threads
-    may share a ledger; another process opens its own.
+    `pages`, `tasks`, `holds`, `bookings`, `pauses` and `runs` are its books. Every call of theirs
+    is one transaction. Threads may share a ledger; another process opens its own.
     """
 
     def __init__(self, database: Database) -> None:
@@ -30,6 +33,9 @@ class Ledger:
         self.pages = PageBook(database)
         self.tasks = TaskBook(database)
         self.holds = HoldBook(database)
+        self.bookings = BookingBook(database)
+        self.pauses = PauseBook(database)
+        self.runs = RunBook(database)
 
     @property
     def url_shown(self) -> str:

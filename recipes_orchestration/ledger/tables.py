@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import sqlalchemy as sa
 
-__all__ = ["SCHEMA", "VERSION_TABLE", "batches", "claims", "holds", "metadata", "pages", "tasks"]
+__all__ = [
+    "SCHEMA",
+    "VERSION_TABLE",
+    "batches",
+    "bookings",
+    "claims",
+    "holds",
+    "metadata",
+    "pages",
+    "pauses",
+    "runs",
+    "tasks",
+]
 
-SCHEMA = "0001"
+SCHEMA = "0002"
 """The newest migration: the schema that this code reads and writes."""
 
 VERSION_TABLE = "ledger_version"
@@ -34,6 +47,21 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Dollars(sa.types.TypeDecorator[Decimal]):
+    """US dollars to nine places, kept as a whole number: SQLite has no decimals."""
+
+    impl = sa.BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: Decimal | None, dialect: sa.Dialect) -> int | None:  # noqa: ARG002
+        """Billionths of a dollar."""
+        return None if value is None else int(value.scaleb(9).to_integral_value())
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Decimal | None:  # noqa: ARG002
+        """Dollars."""
+        return None if value is None else Decimal(int(value)).scaleb(-9)
 
 
 def _words() -> sa.types.TypeEngine[str]:
@@ -114,6 +142,15 @@ tasks = sa.Table(
     sa.Column("heartbeat_at", UtcTime()),
     sa.Column("ended_at", UtcTime()),
     sa.Column("landed_at", UtcTime()),
+    # What was sent, so that it lands as it was sent: the steps, and the fingerprints they needed.
+    sa.Column("sent", sa.JSON()),
+    # The id of each page's call in a provider's batch.
+    sa.Column("calls", sa.JSON()),
+    sa.Column("slot", sa.Boolean(), nullable=False, server_default=sa.false()),
+    sa.Column("stopped", sa.Text()),
+    sa.Column("stopped_at", UtcTime()),
+    sa.Column("held", sa.Text()),
+    sa.Column("fetches", sa.Integer(), nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("name"),
     sa.Index(None, "state"),
     sa.Index(None, "recipe", "stage", "batch"),
@@ -147,4 +184,42 @@ holds = sa.Table(
     sa.UniqueConstraint("recipe", "step", "source", "page_id", "key"),
     sa.Index(None, "key"),
     sa.Index(None, "recipe", "source", "batch"),
+)
+
+bookings = sa.Table(
+    "bookings",
+    metadata,
+    sa.Column("task_id", _words(), sa.ForeignKey("tasks.id"), primary_key=True),
+    sa.Column("recipe", _words(), nullable=False),
+    sa.Column("step", _words(), nullable=False),
+    sa.Column("batch", _words(), nullable=False),
+    sa.Column("place", _words(), nullable=False),
+    sa.Column("model", _words(), nullable=False),
+    sa.Column("mode", _words(), nullable=False),
+    sa.Column("basis", _words(), nullable=False),
+    sa.Column("landed_usd", Dollars(), nullable=False),
+    sa.Column("wasted_usd", Dollars(), nullable=False),
+    sa.Column("tokens_in", sa.BigInteger(), nullable=False),
+    sa.Column("tokens_out", sa.BigInteger(), nullable=False),
+    sa.Column("tokens_cached", sa.BigInteger(), nullable=False),
+    sa.Column("lines", sa.JSON(), nullable=False),
+    sa.Column("booked_at", UtcTime(), nullable=False),
+    sa.Index(None, "recipe", "step"),
+)
+
+pauses = sa.Table(
+    "pauses",
+    metadata,
+    sa.Column("place", _words(), primary_key=True),
+    sa.Column("words", sa.Text(), nullable=False),
+    sa.Column("since", UtcTime(), nullable=False),
+    sa.Column("until", UtcTime()),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("run_id", _words(), primary_key=True),
+    sa.Column("owner", sa.Text(), nullable=False),
+    sa.Column("heartbeat_at", UtcTime(), nullable=False),
 )

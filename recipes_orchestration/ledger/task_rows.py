@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
 
-from .connection import Database, insert_into
+from .connection import Database, insert_into, one_at_a_time
 from .tables import claims, tasks
 
 __all__ = [
+    "HEAD_COLUMNS",
     "OPEN_STATES",
     "TASK_COLUMNS",
+    "NoSlot",
+    "TaskHead",
     "TaskRow",
     "TaskState",
     "insert_task",
+    "slots_taken",
+    "task_head",
     "task_row",
 ]
 
@@ -41,7 +46,10 @@ class TaskRow:
     """One thing sent. `pages` are (page_id, sha256) and `fingerprints` are by step name.
 
     `remote_id` is the place's name for it, None until the place has answered. `owner` is who
-    watches over it, and said so last at `heartbeat_at`.
+    watches over it, and said so last at `heartbeat_at`. `sent` is what landing needs to know of
+    the steps as they were, `calls` the id of each page's call. `slot`: it takes one of the place's
+    slots. `stopped` says why its end was asked for, `held` why it waits for a person, `fetches`
+    how often its results could not be fetched.
     """
 
     id: str
@@ -63,9 +71,43 @@ class TaskRow:
     heartbeat_at: datetime | None
     ended_at: datetime | None
     landed_at: datetime | None
+    sent: dict[str, Any] | None = field(default=None, repr=False)
+    calls: dict[str, str] | None = field(default=None, repr=False)
+    slot: bool = False
+    stopped: str | None = None
+    stopped_at: datetime | None = None
+    held: str | None = None
+    fetches: int = 0
 
 
-TASK_COLUMNS = tuple(tasks.c[field.name] for field in fields(TaskRow))
+@dataclass(frozen=True, slots=True)
+class TaskHead:
+    """A task without its pages: what a look over thousands of open ones needs."""
+
+    id: str
+    name: str
+    recipe: str
+    stage: str
+    source: str
+    batch: str
+    place: str
+    state: TaskState
+    remote_id: str | None
+    owner: str
+    created_at: datetime
+    sent_at: datetime | None
+    heartbeat_at: datetime | None
+    slot: bool
+    stopped: str | None
+    stopped_at: datetime | None
+    held: str | None
+
+
+HEAD_COLUMNS = tuple(tasks.c[each.name] for each in fields(TaskHead))
+"""The columns of a `TaskHead` in its order."""
+
+
+TASK_COLUMNS = tuple(tasks.c[each.name] for each in fields(TaskRow))
 """The columns of a `TaskRow` in its order."""
 
 
@@ -77,29 +119,70 @@ def task_row(row: Sequence[Any]) -> TaskRow:
     return TaskRow(**task)
 
 
+def task_head(row: Sequence[Any]) -> TaskHead:
+    """The task of a row of `HEAD_COLUMNS`."""
+    head = dict(zip((column.name for column in HEAD_COLUMNS), row, strict=True))
+    head["state"] = TaskState(head["state"])
+    return TaskHead(**head)
+
+
+class NoSlot(Exception):
+    """All slots of the place are taken by open tasks."""
+
+
 class _Taken(Exception):
     pass
 
 
-def insert_task(database: Database, task: TaskRow, keys: Collection[str]) -> bool:
-    """Writes the task and its claims, or nothing when its name or one of the keys is taken."""
+def insert_task(
+    database: Database, task: TaskRow, keys: Collection[str], slots: int | None = None
+) -> TaskRow | None:
+    """Writes the task and its claims; None, with nothing written, when its name or a key is taken.
+
+    The name of a task that was dropped before any place answered for it is free again: the row
+    keeps the moment at which it was first asked for. Raises `NoSlot` when the task takes a slot
+    and `slots` tasks of its place have one.
+    """
     # Always in one order, so that two which want the same keys cannot wait for each other.
     wanted = [{"key": key, "task_id": task.id} for key in sorted(set(keys))]
 
-    def work(connection: sa.Connection) -> None:
-        new = insert_into(connection, tasks).values(asdict(task)).on_conflict_do_nothing()
+    def work(connection: sa.Connection) -> TaskRow:
+        if task.slot and slots is not None:
+            one_at_a_time(connection, "recipes slots", task.place)
+            if slots_taken(connection, task.place) >= slots:
+                raise NoSlot
+        row = replace(task, created_at=_first_asked(connection, task))
+        new = insert_into(connection, tasks).values(asdict(row)).on_conflict_do_nothing()
         if connection.execute(new).rowcount != 1:
             raise _Taken
         if not wanted:
-            return
+            return row
         connection.execute(insert_into(connection, claims).on_conflict_do_nothing(), wanted)
         # Counted anew: what a driver reports for many rows at once differs between them.
         mine = sa.select(sa.func.count()).where(claims.c.task_id == task.id)
         if connection.scalar(mine) != len(wanted):
             raise _Taken
+        return row
 
     try:
-        database.write(work)
+        return database.write(work)
     except _Taken:
-        return False
-    return True
+        return None
+
+
+def slots_taken(connection: sa.Connection, place: str) -> int:
+    """How many open tasks of the place have a slot."""
+    taken = sa.select(sa.func.count()).where(
+        tasks.c.place == place, tasks.c.slot, tasks.c.state.in_(OPEN_STATES)
+    )
+    return connection.scalar(taken) or 0
+
+
+def _first_asked(connection: sa.Connection, task: TaskRow) -> datetime:
+    unsent = (
+        sa.delete(tasks)
+        .where(tasks.c.name == task.name, tasks.c.state == TaskState.dropped)
+        .where(tasks.c.remote_id.is_(None))
+        .returning(tasks.c.created_at)
+    )
+    return connection.scalar(unsent) or task.created_at

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
 from ..errors import LedgerError
-from .connection import Database, portions
+from .connection import portions
 from .tables import batches, claims, pages, tasks
-from .task_rows import OPEN_STATES, TASK_COLUMNS, TaskRow, TaskState, insert_task, task_row
+from .task_rows import (
+    HEAD_COLUMNS,
+    OPEN_STATES,
+    TASK_COLUMNS,
+    NoSlot,
+    TaskHead,
+    TaskRow,
+    TaskState,
+    insert_task,
+    slots_taken,
+    task_head,
+    task_row,
+)
+from .task_watch import TaskWatch
 from .words import kept_words
 
-__all__ = ["OPEN_STATES", "TaskBook", "TaskRow", "TaskState"]
+__all__ = ["OPEN_STATES", "NoSlot", "TaskBook", "TaskHead", "TaskRow", "TaskState"]
 
 
-class TaskBook:
+class TaskBook(TaskWatch):
     """What was sent where, and who watches over it. Every call is one transaction.
 
     The calls that move a task on (`sent`, `ended`, `landed`, `dropped`) may be repeated: they give
     True when this call moved it, False when it was already there or further.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def prepare(
         self,
@@ -40,11 +51,17 @@ class TaskBook:
         pages: Sequence[Sequence[str]],
         claims: Collection[str],
         owner: str,
+        *,
+        sent: Mapping[str, Any] | None = None,
+        calls: Mapping[str, str] | None = None,
+        slot: bool = False,
+        slots: int | None = None,
     ) -> TaskRow | None:
         """A new task which holds all the claims, or None with nothing written.
 
         None means that the name exists or that an open task holds one of the keys. Of several
-        processes that ask at once exactly one gets the task.
+        processes that ask at once exactly one gets the task. Raises `NoSlot` when it takes a slot
+        and the place's `slots` are taken.
         """
         now = datetime.now(UTC)
         row = TaskRow(
@@ -67,8 +84,11 @@ class TaskBook:
             heartbeat_at=now,
             ended_at=None,
             landed_at=None,
+            sent=None if sent is None else dict(sent),
+            calls=None if calls is None else dict(calls),
+            slot=slot,
         )
-        return row if insert_task(self._database, row, claims) else None
+        return insert_task(self._database, row, claims, slots)
 
     def free_claims(self, keys: Collection[str]) -> set[str]:
         """Those of the keys that no open task holds."""
@@ -120,45 +140,6 @@ class TaskBook:
         """Nothing more will come of the task; its claims are free. `message` says why."""
         return self._move(id, OPEN_STATES, state=TaskState.dropped, message=kept_words(message))
 
-    def beat(self, ids: Collection[str], owner: str) -> set[str]:
-        """Says that the owner still watches over its open tasks; gives those that are its own."""
-
-        def work(connection: sa.Connection) -> set[str]:
-            mine: set[str] = set()
-            for portion in portions(sorted(set(ids))):
-                beaten = (
-                    sa.update(tasks)
-                    .where(tasks.c.id.in_(portion), tasks.c.owner == owner)
-                    .where(tasks.c.state.in_(OPEN_STATES))
-                    .values(heartbeat_at=datetime.now(UTC))
-                    .returning(tasks.c.id)
-                )
-                mine.update(connection.scalars(beaten))
-            return mine
-
-        return self._database.write(work)
-
-    def steal(self, id: str, owner: str, seen_heartbeat: datetime | None) -> bool:
-        """Makes `owner` the owner, unless the heartbeat has moved since it was seen.
-
-        Of several processes that saw the same heartbeat exactly one gets the task.
-        """
-        now = datetime.now(UTC)
-        if seen_heartbeat is not None:
-            # A clock that stands still or goes back must not leave the heartbeat as it was seen.
-            now = max(now, seen_heartbeat + timedelta(microseconds=1))
-        unmoved = (
-            tasks.c.heartbeat_at.is_(None)
-            if seen_heartbeat is None
-            else tasks.c.heartbeat_at == seen_heartbeat
-        )
-        steal = (
-            sa.update(tasks)
-            .where(tasks.c.id == id, unmoved, tasks.c.state.in_(OPEN_STATES))
-            .values(owner=owner, heartbeat_at=now)
-        )
-        return self._database.write(lambda connection: connection.execute(steal).rowcount == 1)
-
     def open(
         self,
         recipe: str | None = None,
@@ -171,18 +152,39 @@ class TaskBook:
         where = [tasks.c[name] == value for name, value in asked.items() if value is not None]
         return self._rows(tasks.c.state.in_(OPEN_STATES), *where)
 
-    def get(self, id: str) -> TaskRow | None:
-        """The task of that id."""
-        return next(iter(self._rows(tasks.c.id == id)), None)
+    def heads(self, *, slot: bool | None = None, place: str | None = None) -> list[TaskHead]:
+        """The open tasks without their pages, oldest first."""
+        query = sa.select(*HEAD_COLUMNS).where(tasks.c.state.in_(OPEN_STATES))
+        if place is not None:
+            query = query.where(tasks.c.place == place)
+        if slot is not None:
+            query = query.where(tasks.c.slot.is_(slot))
+        query = query.order_by(tasks.c.created_at, tasks.c.id)
+        with self._database.reading() as connection:
+            return [task_head(row) for row in connection.execute(query)]
+
+    def slots_taken(self, place: str) -> int:
+        """How many open tasks of the place have a slot."""
+        with self._database.reading() as connection:
+            return slots_taken(connection, place)
+
+    def remote_ids(self, place: str, since: datetime) -> set[str]:
+        """What the place called the tasks that were asked for since then."""
+        query = sa.select(tasks.c.remote_id).where(
+            tasks.c.place == place, tasks.c.remote_id.is_not(None), tasks.c.created_at >= since
+        )
+        with self._database.reading() as connection:
+            return {str(id) for id in connection.scalars(query)}
 
     def by_name(self, name: str) -> TaskRow | None:
         """The task of that name."""
         return next(iter(self._rows(tasks.c.name == name)), None)
 
     def last_attempt(self, recipe: str, stage: str, batch: str) -> int:
-        """The highest attempt so far; 0 when nothing was sent yet."""
+        """The highest attempt that a place answered for or may yet; 0 when there is none."""
+        never_sent = sa.and_(tasks.c.state == TaskState.dropped, tasks.c.remote_id.is_(None))
         query = sa.select(sa.func.max(tasks.c.attempt)).where(
-            tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.batch == batch
+            tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.batch == batch, ~never_sent
         )
         with self._database.reading() as connection:
             return connection.scalar(query) or 0
@@ -208,15 +210,6 @@ class TaskBook:
         query = sa.select(*TASK_COLUMNS).where(*where).order_by(tasks.c.created_at, tasks.c.id)
         with self._database.reading() as connection:
             return [task_row(row) for row in connection.execute(query)]
-
-    def _existing(self, id: str) -> TaskRow:
-        task = self.get(id)
-        if task is None:
-            raise LedgerError(
-                f"The ledger {self._database.address.shown} has no task {id}: it was made in "
-                "another ledger; see that every process uses the same RECIPES_LEDGER_URL."
-            )
-        return task
 
     def _move(self, id: str, start: Collection[TaskState], **values: object) -> bool:
         closes = values["state"] in (TaskState.landed, TaskState.dropped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from ..errors import LibraryError
 from . import compaction
+from .answers import answers_name, read_lines, write_lines
 from .parquet import metadata_of, read_columns, write_table
 from .paths import batch_folder, batch_of_folder, file_name, step_folder
 from .results import (
@@ -149,6 +150,22 @@ class Library:
         """The results of those of the pairs that have landed, sorted by page id and key."""
         return from_table(only_pairs(self.table(recipe, step, batch), pairs))
 
+    def keep_answers(
+        self, recipe: str, step: str, batch: str, task: str, lines: Iterable[bytes]
+    ) -> None:
+        """Keeps a provider's answer lines as they came, whole or not at all."""
+        folder = batch_folder(recipe, step, batch)
+        self._store.sweep(folder)
+        self._store.put(folder, answers_name(task), lambda stream: write_lines(lines, stream))
+
+    def answers(self, recipe: str, step: str, batch: str, task: str) -> Iterator[bytes] | None:
+        """The answer lines that were kept of the task; None when none were."""
+        folder, name = batch_folder(recipe, step, batch), answers_name(task)
+        stream = self._store.open(folder, name)
+        if stream is None:
+            return None
+        return _lines(stream, f"{self._store.root}/{folder}/{name}")
+
     def compact(self, recipe: str, step: str, batch: str) -> None:
         """Makes one file of many, with one row a (page id, key).
 
@@ -227,6 +244,11 @@ class Library:
         except VanishedError:
             return self._key_inside(folder, self._store.names(folder))
         return None
+
+
+def _lines(stream: IO[bytes], path: str) -> Iterator[bytes]:
+    with stream:
+        yield from read_lines(stream, path)
 
 
 def _open(url: str, options: Mapping[str, Any]) -> Store:

@@ -8,7 +8,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .results import SCHEMA, Table
+from .results import ADDED, SCHEMA, Table
 from .store import unreadable
 
 __all__ = ["FORMAT", "metadata_of", "open_writer", "read_columns", "write_table"]
@@ -52,7 +52,8 @@ def write_table(table: Table, stream: IO[bytes]) -> None:
 def read_columns(file: pq.ParquetFile, columns: Sequence[str], path: str) -> Table:
     """Those columns of an opened file; `LibraryError` naming `path` when it is damaged."""
     try:
-        table = file.read(columns=list(columns), use_threads=False)
+        here = [name for name in columns if name not in ADDED or name in file.schema_arrow.names]
+        table = file.read(columns=here, use_threads=False)
         return as_schema(table, columns)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise unreadable(path, error) from error
@@ -60,6 +61,10 @@ def read_columns(file: pq.ParquetFile, columns: Sequence[str], path: str) -> Tab
 
 def as_schema(table: Table, columns: Sequence[str]) -> Table:
     """The table with exactly these columns of `SCHEMA`; `KeyError` when one is missing."""
+    for name in columns:
+        if name in ADDED and name not in table.column_names:
+            empty = pa.nulls(table.num_rows, SCHEMA.field(name).type)
+            table = table.append_column(SCHEMA.field(name), empty)
     wanted = pa.schema([SCHEMA.field(name) for name in columns])
     table = table.select(list(columns)).replace_schema_metadata(None)
     return table if table.schema.equals(wanted) else table.cast(wanted)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ..errors import LibraryError
 
 __all__ = [
+    "ADDED",
     "MAX_VALUE_BYTES",
     "SCHEMA",
     "Pair",
@@ -54,8 +55,13 @@ SCHEMA = pa.schema(
         pa.field("seconds", pa.float64(), nullable=False),
         pa.field("task", pa.string(), nullable=False),
         pa.field("landed_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("tokens_cached", pa.int64()),
+        pa.field("price", pa.string()),
     ]
 )
+
+ADDED = ("tokens_cached", "price")
+"""Columns that files of the first layout lack; they read as empty."""
 
 _CENT_FRACTION = Decimal("0.000000001")
 
@@ -65,7 +71,8 @@ class Result:
     """What one step gave for one page.
 
     `value` is any JSON value. `cost_usd` is kept to nine places. `seconds` is the time the page
-    took. `task` is the name of the task that brought it, `landed_at` an aware moment.
+    took. `task` is the name of the task that brought it, `landed_at` an aware moment. `price` says
+    where the cost comes from: `batch`, `plain`, `assumed`, `project` or `unknown`.
     """
 
     page_id: str
@@ -78,6 +85,8 @@ class Result:
     tokens_in: int | None = None
     tokens_out: int | None = None
     cost_usd: Decimal | None = None
+    tokens_cached: int | None = None
+    price: str | None = None
 
 
 def to_table(results: Sequence[Result]) -> Table:
@@ -100,6 +109,8 @@ def to_table(results: Sequence[Result]) -> Table:
         columns["seconds"].append(float(result.seconds))
         columns["task"].append(_text(result.task, result, "task"))
         columns["landed_at"].append(_moment(result))
+        columns["tokens_cached"].append(result.tokens_cached)
+        columns["price"].append(result.price)
     try:
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
     except (pa.ArrowException, OverflowError, TypeError) as error:

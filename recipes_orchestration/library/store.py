@@ -53,6 +53,10 @@ class Store(Protocol):
         """Writes a file that is seen whole or not at all."""
         ...
 
+    def open(self, folder: str, name: str) -> IO[bytes] | None:
+        """A file to read from its beginning, or None when there is none of that name."""
+        ...
+
     def remove(self, folder: str, names: Sequence[str]) -> None:
         """Removes files; one that is gone already is no error."""
         ...

@@ -82,6 +82,16 @@ class LocalStore:
         except OSError as error:
             raise unwritable(str(target), error) from error
 
+    def open(self, folder: str, name: str) -> IO[bytes] | None:
+        """See `Store`."""
+        path = self._root / folder / name
+        try:
+            return path.open("rb")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unlistable(str(path), error) from error
+
     def remove(self, folder: str, names: Sequence[str]) -> None:
         """See `Store`."""
         for name in names:

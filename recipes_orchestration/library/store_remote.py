@@ -87,6 +87,19 @@ class RemoteStore:
                 with stream, file:
                     yield name, file
 
+    def open(self, folder: str, name: str) -> IO[bytes] | None:
+        """See `Store`."""
+        path = f"{self._path(folder)}/{name}"
+        try:
+            if not self._fs.exists(path):
+                return None
+            stream: Any = self._fs.open(path, "rb")
+            return stream
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            raise unlistable(path, error) from error
+
     def put(self, folder: str, name: str, write: Callable[[IO[bytes]], None]) -> None:
         """See `Store`."""
         buffer = io.BytesIO()

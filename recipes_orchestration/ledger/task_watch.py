@@ -1,0 +1,109 @@
+"""Open tasks watched over: who does, what was asked of them meanwhile, and which wait."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
+import sqlalchemy as sa
+
+from ..errors import LedgerError
+from .connection import Database, portions
+from .tables import tasks
+from .task_rows import OPEN_STATES, TASK_COLUMNS, TaskRow, task_row
+from .words import kept_words
+
+__all__ = ["TaskWatch"]
+
+
+class TaskWatch:
+    """What happens to open tasks between sending and landing. Every call is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, id: str) -> TaskRow | None:
+        """The task of that id."""
+        query = sa.select(*TASK_COLUMNS).where(tasks.c.id == id)
+        with self._database.reading() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else task_row(row)
+
+    def stopped(self, id: str, why: str) -> bool:
+        """The place was asked to end the task; `why` is kept of the first time."""
+        return self._change(id, tasks.c.stopped.is_(None), stopped=why, stopped_at=_now())
+
+    def hold(self, id: str, words: str) -> bool:
+        """The task waits for a person: it stays open and is not asked about any more."""
+        return self._change(id, held=kept_words(words))
+
+    def fetch_failed(self, id: str) -> int:
+        """Counts a failed fetch of the task's results; gives how many there were."""
+        self._change(id, fetches=tasks.c.fetches + 1)
+        return self._existing(id).fetches
+
+    def release(self, recipe: str, stage: str | None = None, batch: str | None = None) -> int:
+        """Held tasks of the recipe are asked about again; gives how many."""
+        asked = {"recipe": recipe, "stage": stage, "batch": batch}
+        where = [tasks.c[name] == value for name, value in asked.items() if value is not None]
+        free = sa.update(tasks).where(tasks.c.held.is_not(None), tasks.c.state.in_(OPEN_STATES))
+        free = free.where(*where).values(held=None, fetches=0)
+        return self._database.write(lambda connection: connection.execute(free).rowcount)
+
+    def beat(self, ids: Collection[str], owner: str) -> set[str]:
+        """Says that the owner still watches over its open tasks; gives those that are its own."""
+
+        def work(connection: sa.Connection) -> set[str]:
+            mine: set[str] = set()
+            for portion in portions(sorted(set(ids))):
+                beaten = (
+                    sa.update(tasks)
+                    .where(tasks.c.id.in_(portion), tasks.c.owner == owner)
+                    .where(tasks.c.state.in_(OPEN_STATES))
+                    .values(heartbeat_at=datetime.now(UTC))
+                    .returning(tasks.c.id)
+                )
+                mine.update(connection.scalars(beaten))
+            return mine
+
+        return self._database.write(work)
+
+    def steal(self, id: str, owner: str, seen_heartbeat: datetime | None) -> bool:
+        """Makes `owner` the owner, unless the heartbeat has moved since it was seen.
+
+        Of several processes that saw the same heartbeat exactly one gets the task.
+        """
+        now = datetime.now(UTC)
+        if seen_heartbeat is not None:
+            # A clock that stands still or goes back must not leave the heartbeat as it was seen.
+            now = max(now, seen_heartbeat + timedelta(microseconds=1))
+        unmoved = (
+            tasks.c.heartbeat_at.is_(None)
+            if seen_heartbeat is None
+            else tasks.c.heartbeat_at == seen_heartbeat
+        )
+        steal = (
+            sa.update(tasks)
+            .where(tasks.c.id == id, unmoved, tasks.c.state.in_(OPEN_STATES))
+            .values(owner=owner, heartbeat_at=now)
+        )
+        return self._database.write(lambda connection: connection.execute(steal).rowcount == 1)
+
+    def _existing(self, id: str) -> TaskRow:
+        task = self.get(id)
+        if task is None:
+            raise LedgerError(
+                f"The ledger {self._database.address.shown} has no task {id}: it was made in "
+                "another ledger; see that every process uses the same RECIPES_LEDGER_URL."
+            )
+        return task
+
+    def _change(self, id: str, *where: sa.ColumnElement[bool], **values: object) -> bool:
+        change = sa.update(tasks).where(tasks.c.id == id, tasks.c.state.in_(OPEN_STATES), *where)
+        return self._database.write(
+            lambda connection: connection.execute(change.values(values)).rowcount == 1
+        )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
