@@ -11,14 +11,26 @@ from typing import Any
 
 from .script import Script
 
-__all__ = ["Asked", "asked_of", "digest_of", "instance", "vector"]
+__all__ = [
+    "Asked",
+    "asked_of",
+    "digest_of",
+    "encoded",
+    "instance",
+    "tokens_in",
+    "tokens_of",
+    "vector",
+]
 
 IMAGE_TOKENS = 1000
 _SEPARATORS = "\u2028line\u2029paragraph\u0085next\r\nend"
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+_WRITE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _IMAGES = frozenset(
-    ("image", "image_url", "input_image", "document", "input_file")  # types of blocks
-    + ("inlineData", "inline_data", "fileData", "file_data")  # keys of Gemini's parts
+    (
+        *("image", "image_url", "input_image", "document", "input_file"),  # types of blocks
+        *("inlineData", "inline_data", "fileData", "file_data"),  # keys of Gemini's parts
+    )
 )
 _SILENT = frozenset(("model", "type", "role", "id", "name", "media_type"))
 
@@ -37,7 +49,7 @@ class Asked:
     def text(self, script: Script) -> str:
         """The answer: a sentence with the hash, or JSON of the schema that was asked for."""
         if self.schema is not None:
-            return json.dumps(self.value(script), ensure_ascii=False)
+            return _WRITE(self.value(script))
         return f"Rehearsed answer {self.digest[:12]}" + self._extra(script)
 
     def value(self, script: Script) -> Any:
@@ -59,6 +71,11 @@ def digest_of(body: Mapping[str, Any]) -> str:
     """The SHA-256, in hex, of a body's JSON with sorted keys, without `model` and `stream`."""
     rest = {key: value for key, value in body.items() if key not in ("model", "stream")}
     return hashlib.sha256(_ENCODE(rest).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def encoded(value: Any) -> bytes:
+    """As JSON, with characters outside ASCII as they are."""
+    return _WRITE(value).encode("utf-8", "replace")
 
 
 def tokens_in(body: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,11 +10,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from .answers import Asked, asked_of, tokens_of
-from .batch import Batch, End, Phase, mended, result_lines
+from .anthropic_answers import (
+    FILTERED,
+    ask,
+    asked_in,
+    error_object,
+    foreign_line,
+    message,
+    result,
+)
+from .batch import Batch, End, Phase, result_lines
 from .bodies import Lines, TooLarge, array_lines, receive
 from .fates import Fate
-from .script import Script
 from .side import Side, token
 
 __all__ = ["AnthropicSide"]
@@ -28,18 +34,6 @@ _CREDIT = (
     "Your credit balance is too low to access the Anthropic API. "
     "Please go to Plans & Billing to upgrade or purchase credits."
 )
-_FILTERED = "Output blocked by content filtering policy"
-_KINDS = {
-    400: ("invalid_request_error", "Invalid request"),
-    401: ("authentication_error", "invalid x-api-key"),
-    403: ("permission_error", "Your API key does not have permission to use this resource."),
-    404: ("not_found_error", "Not found"),
-    413: ("request_too_large", "Request exceeds the maximum size"),
-    429: ("rate_limit_error", "This request would exceed your organization's rate limit."),
-    500: ("api_error", "Internal server error"),
-    504: ("timeout_error", "Request timed out"),
-    529: ("overloaded_error", "Overloaded"),
-}
 
 
 class AnthropicSide(Side):
@@ -71,7 +65,7 @@ class AnthropicSide(Side):
         if (status := self.taken("plain_status")) != 200:
             self.calls["refused"] += 1
             return _error(status)
-        asked = _asked(body.bytes())
+        asked = asked_in(body.bytes())
         if not asked.model:
             return _error(400, "model: Field required")
         if "unknown" in asked.model:
@@ -82,10 +76,10 @@ class AnthropicSide(Side):
         if fate is Fate.ACCOUNT:
             return _error(400, script.account_error)
         if fate is Fate.FILTERED:
-            return _error(400, _FILTERED)
+            return _error(400, FILTERED)
         if fate is Fate.ERRORED:
             return _error(500, script.error_message)
-        return JSONResponse(_message(asked, fate, script), headers=_headers())
+        return JSONResponse(message(asked, fate, script), headers=_headers())
 
     async def create(self, request: Request) -> Response:
         """POST /v1/messages/batches."""
@@ -103,7 +97,7 @@ class AnthropicSide(Side):
         if wrong := _wrong(lines):
             return _error(400, wrong)
         script = self.coming_script()
-        batch = Batch(f"msgbatch_{token()}", "", lines, script, _ask)
+        batch = Batch(f"msgbatch_{token()}", "", lines, script, ask)
         batch.details["betas"] = request.headers.get("anthropic-beta", "")
         self.add(batch)
         response = self._shown(request, batch, Phase.RUNNING)
@@ -204,11 +198,11 @@ class AnthropicSide(Side):
         if batch.end is None:
             return _error(404, f"Batch {batch.id} has no available results.")
 
-        def foreign(id: str) -> bytes:
-            message = _message(asked_of({}, "rehearsed"), Fate.SUCCEEDED, batch.script)
-            return _line(id, {"type": "succeeded", "message": message})
-
-        lines = result_lines(batch, lambda number: _result(batch, number), foreign)
+        lines = result_lines(
+            batch,
+            lambda number: result(batch, number),
+            lambda id: foreign_line(id, batch.script),
+        )
         return self.stream(request, lines, batch.script, "application/x-jsonl")
 
     def _shown(self, request: Request, batch: Batch, phase: Phase) -> Response:
@@ -243,24 +237,6 @@ class AnthropicSide(Side):
         }
 
 
-def _ask(lines: Lines, number: int) -> Asked:
-    return _asked(lines.raw(number))
-
-
-def _asked(raw: bytes) -> Asked:
-    body = mended(raw)
-    model = str(body.get("model", ""))
-    config: Any = body.get("output_config") or {}
-    form = config.get("format") or body.get("output_format") or {}
-    if form.get("type") == "json_schema":
-        return asked_of(body, model, form.get("schema"))
-    choice: Any = body.get("tool_choice") or {}
-    for tool in body.get("tools") or []:
-        if choice.get("type") == "any" or choice.get("name") == tool.get("name"):
-            return asked_of(body, model, tool.get("input_schema"), str(tool.get("name")))
-    return asked_of(body, model)
-
-
 def _wrong(lines: Lines) -> str:
     if not len(lines):
         return "requests: List should have at least 1 item after validation, not 0"
@@ -279,72 +255,6 @@ def _wrong(lines: Lines) -> str:
     return ""
 
 
-def _result(batch: Batch, number: int) -> bytes:
-    id = batch.lines.ids[number]
-    fate = batch.fates[number] if batch.fates else Fate.ERRORED
-    if fate is Fate.EXPIRED:
-        return _line(id, {"type": "expired"})
-    if fate is Fate.CANCELLED:
-        return _line(id, {"type": "canceled"})
-    script = batch.script
-    if fate is Fate.ACCOUNT:
-        return _errored(id, 400, script.account_error)
-    if fate is Fate.STATUS_400:
-        return _errored(id, 400, script.error_message)
-    if fate is Fate.ERRORED:
-        return _errored(id, 500, script.error_message)
-    if fate is Fate.FILTERED:
-        return _errored(id, 400, _FILTERED)
-    asked = batch.ask(batch.lines, number)
-    if "unknown" in asked.model:
-        return _errored(id, 404, f"model: {asked.model}")
-    return _line(id, {"type": "succeeded", "message": _message(asked, fate, script)})
-
-
-def _line(id: str, result: dict[str, Any]) -> bytes:
-    return json.dumps({"custom_id": id, "result": result}, ensure_ascii=False).encode()
-
-
-def _errored(id: str, status: int, words: str) -> bytes:
-    return _line(id, {"type": "errored", "error": _error_object(status, words)})
-
-
-def _message(asked: Asked, fate: Fate, script: Script) -> dict[str, Any]:
-    text = asked.text(script)
-    content: list[dict[str, Any]] = [{"type": "text", "text": text}]
-    stop = "end_turn"
-    if fate is Fate.WRONG_SHAPE:
-        content = [{"type": "text", "text": "Here is the JSON you asked for."}]
-    elif fate is Fate.REFUSED:
-        content, stop = [], "refusal"
-    elif fate is Fate.TRUNCATED:
-        content, stop = [{"type": "text", "text": text[: len(text) // 2]}], "max_tokens"
-    elif fate is Fate.THINKING:
-        content = [{"type": "thinking", "thinking": "Let me think.", "signature": "c2ln"}]
-        stop = "max_tokens"
-    elif fate is Fate.EMPTY:
-        content = []
-    elif asked.tool:
-        use = {"type": "tool_use", "id": f"toolu_{token()}", "name": asked.tool}
-        content, stop = [{**use, "input": asked.value(script)}], "tool_use"
-    return {
-        "id": f"msg_{token()}",
-        "type": "message",
-        "role": "assistant",
-        "model": asked.model,
-        "content": content,
-        "stop_reason": stop,
-        "stop_sequence": None,
-        "usage": {
-            "input_tokens": asked.input_tokens,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "output_tokens": tokens_of(text),
-            "service_tier": "standard",
-        },
-    }
-
-
 def _unauthorized(request: Request) -> Response | None:
     key = request.headers.get("x-api-key") or request.headers.get("authorization", "")
     if not key:
@@ -356,17 +266,11 @@ def _unknown(request: Request) -> Response:
     return _error(404, f"Message batch {request.path_params['id']} not found.")
 
 
-def _error_object(status: int, words: str = "") -> dict[str, Any]:
-    kind, usual = _KINDS.get(status, ("api_error", "Internal server error"))
-    error = {"type": kind, "message": words or usual}
-    return {"type": "error", "error": error, "request_id": f"req_{token()}"}
-
-
 def _error(status: int, words: str = "") -> Response:
     headers = _headers()
     if status == 429:
         headers["retry-after"] = "0"
-    return JSONResponse(_error_object(status, words), status_code=status, headers=headers)
+    return JSONResponse(error_object(status, words), status_code=status, headers=headers)
 
 
 def _headers() -> dict[str, str]:

@@ -52,6 +52,7 @@ class Batch:
     ended: datetime | None = None
     end: End | None = None
     fates: list[Fate] = field(default_factory=list[Fate])
+    doomed: bool = False  # accepted, but it will fail validation
 
     @property
     def size(self) -> int:
@@ -68,6 +69,9 @@ class Batch:
             if (now - self.cancelled).total_seconds() < self.script.cancel_seconds:
                 return Phase.CANCELLING
             self.finish(End.CANCELLED)
+            return Phase.ENDED
+        if self.doomed:
+            self.finish(End.FAILED)
             return Phase.ENDED
         waits = (now - self.created).total_seconds() < self.script.delay_seconds
         if waits or self.script.never_ends or self.reads <= self.script.polls:
@@ -86,7 +90,7 @@ class Batch:
             return
         if end is None:
             expires = self.script.expire_after is not None
-            failed = self.script.fail_validation
+            failed = self.script.fail_validation or self.doomed
             end = End.FAILED if failed else End.EXPIRED if expires else End.COMPLETED
         self.fates = self._fates(end)
         self.end = end
@@ -117,6 +121,8 @@ class Batch:
         return [*self._worked_on(done), *([unanswered] * (size - done))]
 
     def _worked_on(self, done: int) -> list[Fate]:
+        if self.script.output_null:
+            return [Fate.ERRORED] * done
         if goes_by_hash(self.script):
             fates = [
                 fate_of(self.script, self.ask(self.lines, number).digest) for number in range(done)

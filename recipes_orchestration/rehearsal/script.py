@@ -33,11 +33,13 @@ class Script(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    batches: int | None = Field(None, ge=1, description="Only for the next N batches.")
+    batches: int | None = Field(default=None, ge=1, description="Only for the next N batches.")
 
     # Until a batch is done.
     delay_seconds: float = 0.0
-    polls: int = Field(0, description="So many status reads, get or list, say it is running.")
+    polls: int = Field(
+        default=0, description="So many status reads, get or list, say it is running."
+    )
     never_ends: bool = False
 
     # What becomes of its requests.
@@ -48,49 +50,56 @@ class Script(BaseModel):
     thinking_only: float = Share
     empty_share: float = Share
     wrong_shape_share: float = Share
-    error_lines: int = Field(0, description="The first N requests of a batch fail.")
+    error_lines: int = Field(default=0, description="The first N requests of a batch fail.")
     status_400_lines: int = Field(
-        0, description="OpenAI: so many lines, after those that fail, have error null, status 400."
+        default=0,
+        description="OpenAI: so many lines, after those that fail, have error null, status 400.",
     )
-    error_message: str = Field("", description="The words of an error, else the provider's.")
-    account_error: str = Field("", description="Every line fails with these words.")
+    error_message: str = Field(
+        default="", description="The words of an error, else the provider's."
+    )
+    account_error: str = Field(default="", description="Every line fails with these words.")
 
     # What is wrong with the result lines.
-    missing: int = Field(0, description="The last N lines are left out.")
-    duplicate_lines: int = Field(0, description="The first N lines come again at the end.")
-    foreign_lines: int = Field(0, description="N lines with ids that were never sent.")
+    missing: int = Field(default=0, description="The last N lines are left out.")
+    duplicate_lines: int = Field(default=0, description="The first N lines come again at the end.")
+    foreign_lines: int = Field(default=0, description="N lines with ids that were never sent.")
     malformed: bool = Field(
-        False, description="The 1st line is cut off, the 2nd invalid UTF-8, the 3rd null."
+        default=False, description="The 1st line is cut off, the 2nd invalid UTF-8, the 3rd null."
     )
     permute: bool = False
     unicode_separators: bool = Field(
-        False, description="Answers hold U+2028, U+2029, U+0085 and CRLF."
+        default=False, description="Answers hold U+2028, U+2029, U+0085 and CRLF."
     )
 
     # How a batch ends.
     expire_after: int | None = Field(
-        None, ge=0, description="It expires with the first K requests answered."
+        default=None, ge=0, description="It expires with the first K requests answered."
     )
-    fail_validation: bool = Field(False, description="Accepted, then failed without files.")
-    fail_message: str = Field("", description="The words of that failure, else the provider's.")
-    output_null: bool = Field(False, description="OpenAI: all in the error file, no output file.")
+    fail_validation: bool = Field(default=False, description="Accepted, then failed without files.")
+    fail_message: str = Field(
+        default="", description="The words of that failure, else the provider's."
+    )
+    output_null: bool = Field(
+        default=False, description="OpenAI: all in the error file, no output file."
+    )
     cancel_seconds: float = 0.0
     answered_before_cancel: int = 0
     cancel_lines: CancelLines | None = None
 
     # What the server does to requests.
     refuse_create: Refusal = ""
-    create_status: Sequence[int] = Field((), description="Of creates, before acceptance.")
-    lose_reply: int = Field(0, description="N creates are accepted and get no answer.")
-    lose_upload_reply: int = Field(0, description="N uploads are taken and get no answer.")
-    hang_reply_seconds: float = Field(0.0, description="Accepted, answered after so long.")
-    plain_status: Sequence[int] = Field((), description="Of plain calls; 200 is an answer.")
-    plain_seconds: float = Field(0.0, description="How long a plain call takes.")
-    status_status: Sequence[int] = Field((), description="Of status reads, get or list.")
-    results_status: Sequence[int] = Field((), description="Of fetches of results.")
-    slow_results: float = Field(0.0, description="Seconds between two chunks of results.")
+    create_status: Sequence[int] = Field(default=(), description="Of creates, before acceptance.")
+    lose_reply: int = Field(default=0, description="N creates are accepted and get no answer.")
+    lose_upload_reply: int = Field(default=0, description="N uploads are taken and get no answer.")
+    hang_reply_seconds: float = Field(default=0.0, description="Accepted, answered after so long.")
+    plain_status: Sequence[int] = Field(default=(), description="Of plain calls; 200 is an answer.")
+    plain_seconds: float = Field(default=0.0, description="How long a plain call takes.")
+    status_status: Sequence[int] = Field(default=(), description="Of status reads, get or list.")
+    results_status: Sequence[int] = Field(default=(), description="Of fetches of results.")
+    slow_results: float = Field(default=0.0, description="Seconds between two chunks of results.")
     cut_results: int = Field(
-        0, description="N fetches of results break off in the middle of the first chunk."
+        default=0, description="N fetches of results break off in the middle of the first chunk."
     )
-    forget: Sequence[str] = Field((), description='Batch ids that answer 404; "*" is all.')
+    forget: Sequence[str] = Field(default=(), description='Batch ids that answer 404; "*" is all.')
     min_records: int = Field(100, description="Bedrock: fewer records make a job fail.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -185,7 +185,7 @@ def running_rehearsal(
     scripts: Mapping[str, Script] | None = None,
     *,
     port: int = 0,
-) -> Iterator[Rehearsal]:
+) -> Generator[Rehearsal]:
     """A rehearsal in this process, in a thread of its own, as long as the block lasts."""
     with listening_socket(port) as listening:
         rehearsal = Rehearsal(providers, scripts, port=listening.getsockname()[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -19,13 +20,15 @@ from .script import Script
 __all__ = ["Side", "paged", "token"]
 
 CHUNK = 128 * 1024
+_NUMBERS = itertools.count(1)
+_RUN = uuid.uuid4().hex
 _SEQUENCES = ("create_status", "plain_status", "status_status", "results_status")
 _TIMES = ("lose_reply", "lose_upload_reply", "cut_results")
 
 
 def token(length: int = 24) -> str:
     """An id nobody has used."""
-    return uuid.uuid4().hex[:length]
+    return f"{next(_NUMBERS):08x}{_RUN}"[:length]
 
 
 class Side:
