@@ -116,11 +116,11 @@ class HttpxSdk:
 
     def client(self, run: Run) -> Any:
         """The SDK's synchronous client over this run."""
-        return self._maker.client(self._http(run), self._async_http(run))
+        return self._maker.client(lambda: self._http(run), lambda: self._async_http(run))
 
     def async_client(self, run: Run) -> Any:
         """The SDK's asynchronous client over this run."""
-        return self._maker.async_client(self._http(run), self._async_http(run))
+        return self._maker.async_client(lambda: self._http(run), lambda: self._async_http(run))
 
     def _http(self, run: Run) -> Any:
         httpx = self._httpx
@@ -141,14 +141,17 @@ class HttpxSdk:
         self._sender.close()
 
 
-class Maker(Protocol):
-    """Makes an SDK's clients of a run over the run's HTTP clients."""
+Http = Callable[[], Any]
 
-    def client(self, http: Any, async_http: Any) -> Any:
+
+class Maker(Protocol):
+    """Makes an SDK's clients of a run over the run's HTTP clients, each made when called for."""
+
+    def client(self, http: Http, async_http: Http) -> Any:
         """The synchronous one."""
         ...
 
-    def async_client(self, http: Any, async_http: Any) -> Any:
+    def async_client(self, http: Http, async_http: Http) -> Any:
         """The asynchronous one."""
         ...
 
@@ -162,16 +165,16 @@ class AnthropicMaker:
         self._sdk = anthropic
         self._options = options
 
-    def client(self, http: Any, async_http: Any) -> Any:  # noqa: ARG002
+    def client(self, http: Http, async_http: Http) -> Any:  # noqa: ARG002
         """The synchronous one."""
         return self._sdk.Anthropic(
-            api_key=PLACEHOLDER, base_url=self._options.base_url, http_client=http
+            api_key=PLACEHOLDER, base_url=self._options.base_url, http_client=http()
         )
 
-    def async_client(self, http: Any, async_http: Any) -> Any:  # noqa: ARG002
+    def async_client(self, http: Http, async_http: Http) -> Any:  # noqa: ARG002
         """The asynchronous one."""
         return self._sdk.AsyncAnthropic(
-            api_key=PLACEHOLDER, base_url=self._options.base_url, http_client=async_http
+            api_key=PLACEHOLDER, base_url=self._options.base_url, http_client=async_http()
         )
 
 
@@ -194,16 +197,16 @@ class OpenAIMaker:
         self._sdk = openai
         self._options = options
 
-    def client(self, http: Any, async_http: Any) -> Any:  # noqa: ARG002
+    def client(self, http: Http, async_http: Http) -> Any:  # noqa: ARG002
         """The synchronous one."""
         return self._sdk.OpenAI(
-            api_key=PLACEHOLDER, base_url=self._options.base_url, http_client=http
+            api_key=PLACEHOLDER, base_url=self._options.base_url, http_client=http()
         )
 
-    def async_client(self, http: Any, async_http: Any) -> Any:  # noqa: ARG002
+    def async_client(self, http: Http, async_http: Http) -> Any:  # noqa: ARG002
         """The asynchronous one."""
         return self._sdk.AsyncOpenAI(
-            api_key=PLACEHOLDER, base_url=self._options.base_url, http_client=async_http
+            api_key=PLACEHOLDER, base_url=self._options.base_url, http_client=async_http()
         )
 
 
@@ -226,11 +229,11 @@ class GeminiMaker:
         self._sdk = recording_gemini
         self._shared = recording_gemini.shared_client(PLACEHOLDER, options.base_url)
 
-    def client(self, http: Any, async_http: Any) -> Any:
+    def client(self, http: Http, async_http: Http) -> Any:
         """The synchronous one, whose `aio` is the asynchronous one."""
-        return self._sdk.client_over(self._shared, http, async_http)
+        return self._sdk.client_over(self._shared, http(), async_http())
 
-    def async_client(self, http: Any, async_http: Any) -> Any:
+    def async_client(self, http: Http, async_http: Http) -> Any:
         """The asynchronous one."""
         return self.client(http, async_http).aio
 
