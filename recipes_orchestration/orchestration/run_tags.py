@@ -1,0 +1,90 @@
+"""The tags by which runs that wait for a place are known, in the UI and to the adopt sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dagster._core.storage.tags import (
+    BACKFILL_ID_TAG,
+    PARENT_RUN_ID_TAG,
+    PARTITION_NAME_TAG,
+    ROOT_RUN_ID_TAG,
+)
+
+__all__ = [
+    "AWAIT",
+    "BACKFILL_ID_TAG",
+    "DEATHS",
+    "DEFERRING",
+    "ENDED",
+    "FAILURES",
+    "FOR_SLOT",
+    "FOR_TASKS",
+    "NO",
+    "NOW",
+    "OPEN",
+    "PARENT_RUN_ID_TAG",
+    "PARTITION_NAME_TAG",
+    "PLACE",
+    "ROOT_RUN_ID_TAG",
+    "SINCE",
+    "STOPPED",
+    "TASK",
+    "WAITING",
+    "YES",
+    "is_now",
+    "shown_ids",
+]
+
+AWAIT = "recipes/await"
+"""On a continuation: `open` while it has to stay in the queue, `ended` once it may go."""
+
+OPEN, ENDED = "open", "ended"
+
+TASK = "recipes/task"
+"""The remote ids of the tasks that are waited for."""
+
+PLACE = "recipes/place"
+
+WAITING = "recipes/waiting"
+"""On a run that has nothing left to do but wait: for its tasks, or for a slot at the place."""
+
+FOR_TASKS, FOR_SLOT = "tasks", "slot"
+
+DEFERRING = "recipes/deferring"
+"""On a run that would end as soon as its continuation is queued: `yes`; `no` when it gave that up."""
+
+YES, NO = "yes", "no"
+
+SINCE = "recipes/since"
+"""Since when a slot is waited for, UTC; kept from run to run, so that the first gets the first."""
+
+DEATHS = "recipes/deaths"
+"""How many runs before this one died without having said so."""
+
+FAILURES = "recipes/failures"
+"""How many runs before this one failed while their tasks were open."""
+
+STOPPED = "recipes/stopped"
+"""On a cancelled run: what came of the tasks it had waited for."""
+
+NOW = "recipes/now"
+"""Set by a person who waits: plain calls, whatever the number of pages."""
+
+MOST_IDS = 3
+MOST_CHARACTERS = 200
+
+
+def is_now(tags: Mapping[str, str]) -> bool:
+    """Whether a person waits for the run."""
+    return tags.get(NOW, "").strip().lower() in ("true", "yes", "1")
+
+
+def shown_ids(ids: Iterable[str]) -> str:
+    """A few remote ids as a tag's value, bounded in length; empty when there are none."""
+    all_of_them = list(ids)
+    few = ", ".join(all_of_them[:MOST_IDS])
+    if len(few) > MOST_CHARACTERS:
+        few = few[:MOST_CHARACTERS] + "…"
+    more = len(all_of_them) - MOST_IDS
+    return f"{few} and {more} more" if more > 0 else few
