@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_json
+
 from .script import Script
 
 __all__ = [
@@ -25,7 +27,6 @@ __all__ = [
 IMAGE_TOKENS = 1000
 _SEPARATORS = "\u2028line\u2029paragraph\u0085next\r\nend"
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-_WRITE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _IMAGES = frozenset(
     (
         *("image", "image_url", "input_image", "document", "input_file"),  # types of blocks
@@ -49,7 +50,7 @@ class Asked:
     def text(self, script: Script) -> str:
         """The answer: a sentence with the hash, or JSON of the schema that was asked for."""
         if self.schema is not None:
-            return _WRITE(self.value(script))
+            return to_json(self.value(script)).decode()
         return f"Rehearsed answer {self.digest[:12]}" + self._extra(script)
 
     def value(self, script: Script) -> Any:
@@ -75,7 +76,7 @@ def digest_of(body: Mapping[str, Any]) -> str:
 
 def encoded(value: Any) -> bytes:
     """As JSON, with characters outside ASCII as they are."""
-    return _WRITE(value).encode("utf-8", "replace")
+    return to_json(value)
 
 
 def tokens_in(body: Any) -> int:

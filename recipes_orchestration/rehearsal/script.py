@@ -102,4 +102,4 @@ class Script(BaseModel):
         default=0, description="N fetches of results break off in the middle of the first chunk."
     )
     forget: Sequence[str] = Field(default=(), description='Batch ids that answer 404; "*" is all.')
-    min_records: int = Field(100, description="Bedrock: fewer records make a job fail.")
+    min_records: int = Field(default=100, description="Bedrock: fewer records make a job fail.")
