@@ -1,0 +1,101 @@
+"""Anthropic: Messages and Message Batches through its own SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..errors import MissingExtra
+from ..steps.ask import Answer, Ask, EmbedAsk
+from .anthropic_answers import error_words, is_account, read_answer, read_result, result_of
+from .anthropic_batches import AROUND, AnthropicBatches
+from .anthropic_calls import batch_line, make_call
+from .provider import BatchLimits, Call, Group, Line
+from .sdk_http import Manners, SdkHttp
+from .sdk_provider import SdkProvider, no_key
+
+__all__ = ["AnthropicProvider"]
+
+# "100,000 Message requests or 256 MB in size", the batch processing page (November 2026); which
+# megabytes are meant it does not say, so the smaller ones.
+LIMITS = BatchLimits(max_requests=100_000, max_bytes=256_000_000, overhead=AROUND)
+CONNECT_SECONDS = 10.0
+RATE_WAIT, QUEUE_WAIT = 60.0, 600.0
+
+
+class AnthropicProvider(SdkProvider[AnthropicBatches]):
+    """The provider `anthropic`; its key is ANTHROPIC_API_KEY."""
+
+    name = "anthropic"
+    limits = LIMITS
+
+    def call(self, ask: Ask | EmbedAsk, model: str) -> Call:
+        """The call that asks it; see `Provider`."""
+        return make_call(ask, model)
+
+    def answer(self, group: Group, response: Mapping[str, Any]) -> Answer:  # noqa: ARG002
+        """What a response says; see `Provider`."""
+        return read_answer(response)
+
+    def line(self, id: str, call: Call) -> bytes:
+        """One request of a batch's file; see `Provider`."""
+        return batch_line(id, call)
+
+    def read_line(self, line: bytes) -> Line | None:
+        """What a result line says; see `Provider`."""
+        return read_result(line)
+
+    def result_line(self, id: str, status: int, response: bytes) -> bytes:
+        """A plain call's response as a result line; see `Provider`."""
+        return result_of(id, status, response)
+
+    def submit(
+        self,
+        name: str,  # noqa: ARG002
+        group: Group,
+        file: Path,
+        ids: Collection[str],  # noqa: ARG002
+    ) -> str:
+        """Creates a batch. Anthropic keeps no name with it; see `Provider`."""
+        return self._batches().create(group, file)
+
+    def find(
+        self,
+        name: str,  # noqa: ARG002
+        ids: Collection[str],
+        since: datetime,
+        known: Collection[str],
+    ) -> str | None:
+        """The batch of these requests; see `Provider`."""
+        return self._batches().find(ids, since, known)
+
+    def _batches(self) -> AnthropicBatches:
+        return AnthropicBatches(self._connected())
+
+    def _open(self) -> SdkHttp:
+        try:
+            import anthropic
+        except ImportError:
+            raise MissingExtra(
+                "The place anthropic needs: pip install 'recipes-orchestration[anthropic]'"
+            ) from None
+        if self._api_key == "":
+            raise no_key("Anthropic", "ANTHROPIC_API_KEY")
+        client = anthropic.Anthropic(
+            api_key=self._api_key,
+            base_url=self._base_url,
+            timeout=anthropic.Timeout(self._timeout, connect=CONNECT_SECONDS),
+        )
+        if not (client.api_key or client.auth_token or client.credentials):
+            client.close()
+            raise no_key("Anthropic", "ANTHROPIC_API_KEY")
+        return SdkHttp(anthropic, client, Manners("Anthropic", error_words, is_account, _wait))
+
+
+def _wait(status: int, words: str) -> float | None:
+    """In how many seconds a limit may have room again; None for what does not pass by itself."""
+    if status != 429 or "spend" in words or "usage limit" in words:
+        return None
+    return QUEUE_WAIT if "queue" in words else RATE_WAIT

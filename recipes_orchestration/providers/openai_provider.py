@@ -1,0 +1,108 @@
+"""OpenAI: chat, responses and embeddings, and the Batch API, through its own SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..errors import MissingExtra
+from ..steps.ask import Answer, Ask, EmbedAsk
+from .json_values import as_dict
+from .openai_answers import read_answer
+from .openai_batches import OpenAIBatches
+from .openai_calls import batch_line, make_call
+from .openai_lines import error_words, is_account, read_result, result_of
+from .provider import BatchLimits, Call, Group, Line
+from .sdk_http import Manners, SdkHttp
+from .sdk_provider import SdkProvider, no_key
+
+__all__ = ["OpenAIProvider"]
+
+# "Up to 50,000 requests, and can be up to 200 MB in size", the API description of openai 3.57;
+# which megabytes are meant it does not say, so the smaller ones.
+LIMITS = BatchLimits(max_requests=50_000, max_bytes=200_000_000)
+CONNECT_SECONDS = 10.0
+RATE_WAIT, QUEUE_WAIT = 60.0, 600.0
+
+
+class OpenAIProvider(SdkProvider[OpenAIBatches]):
+    """The provider `openai`; its key is OPENAI_API_KEY."""
+
+    name = "openai"
+    limits = LIMITS
+
+    def call(self, ask: Ask | EmbedAsk, model: str) -> Call:
+        """The call that asks it; see `Provider`."""
+        return make_call(ask, model)
+
+    def answer(self, group: Group, response: Mapping[str, Any]) -> Answer:
+        """What a response says; see `Provider`."""
+        return read_answer(group.route, response)
+
+    def line(self, id: str, call: Call) -> bytes:
+        """One request of a batch's file; see `Provider`."""
+        return batch_line(id, call)
+
+    def read_line(self, line: bytes) -> Line | None:
+        """What a result line says; see `Provider`."""
+        return read_result(line)
+
+    def result_line(self, id: str, status: int, response: bytes) -> bytes:
+        """A plain call's response as a result line; see `Provider`."""
+        return result_of(id, status, response)
+
+    def submit(
+        self,
+        name: str,
+        group: Group,
+        file: Path,
+        ids: Collection[str],  # noqa: ARG002
+    ) -> str:
+        """Uploads the file and creates a batch of it; see `Provider`."""
+        return self._batches().create(name, group, file)
+
+    def find(
+        self,
+        name: str,
+        ids: Collection[str],  # noqa: ARG002
+        since: datetime,
+        known: Collection[str],
+    ) -> str | None:
+        """The batch of that name; see `Provider`."""
+        return self._batches().find(name, since, known)
+
+    def _batches(self) -> OpenAIBatches:
+        return OpenAIBatches(self._connected())
+
+    def _open(self) -> SdkHttp:
+        try:
+            import openai
+        except ImportError:
+            raise MissingExtra(
+                "The place openai needs: pip install 'recipes-orchestration[openai]'"
+            ) from None
+        if self._api_key == "":
+            raise no_key("OpenAI", "OPENAI_API_KEY")
+        timeout = openai.Timeout(self._timeout, connect=CONNECT_SECONDS)
+        try:
+            client = openai.OpenAI(api_key=self._api_key, base_url=self._base_url, timeout=timeout)
+        except openai.OpenAIError:
+            raise no_key("OpenAI", "OPENAI_API_KEY") from None
+        return SdkHttp(openai, client, Manners("OpenAI", _words, _account, _wait))
+
+
+def _words(body: Mapping[str, Any]) -> str:
+    return error_words(as_dict(body.get("error")))
+
+
+def _account(body: Mapping[str, Any]) -> bool:
+    return is_account(as_dict(body.get("error")))
+
+
+def _wait(status: int, words: str) -> float | None:
+    """In how many seconds a limit may have room again; None for what does not pass by itself."""
+    if "enqueued" in words.lower() or "token_limit_exceeded" in words:
+        return QUEUE_WAIT
+    return RATE_WAIT if status == 429 and not ("quota" in words or "billing" in words) else None
