@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import NotFound
-from .place_settings import CLOUD_PLACES
 from .project_files import (
     Limits,
     LocalSettings,
     PlaceSettings,
     ProjectFile,
-    RecipeFile,
     SourceSettings,
     place_kinds,
 )
 from .project_mistakes import choose, validate
-from .recipe import Recipe, Step
-from .recipe_checks import check_recipe, check_recipes, draft_of, in_order
-from .steps.registry import load_operation
+from .recipe import Recipe
+from .recipe_checks import check_recipe, check_recipes
+from .recipe_drafts import draft_of, in_order
+from .recipe_files import RecipeFile
+from .recipe_steps import step_of
 from .yaml_files import ConfigErrors, Mistake, YamlFile, read_yaml, shown_path
 
 __all__ = [
@@ -218,22 +218,11 @@ def _from_environment(
 
 
 def _recipe(model: RecipeFile, file: YamlFile) -> Recipe:
-    steps = [
-        Step(
-            name=step.name,
-            run=step.run,
-            version=load_operation(step.run).version,
-            place=step.place,
-            needs=step.needs,
-            params=step.params,
-            provider=step.place if step.place in CLOUD_PLACES else None,
-        )
-        for step in in_order(model.steps, lambda step: step.name, lambda step: step.needs)
-    ]
+    steps = [step_of(step, file, index) for index, step in enumerate(model.steps)]
     return Recipe(
         name=model.recipe,
         source=model.source,
-        steps=tuple(steps),
+        steps=tuple(in_order(steps, lambda step: step.name, lambda step: step.needs)),
         when=model.when,
         max_held=model.max_held,
         description=model.description,

@@ -1,88 +1,28 @@
-"""What may stand in `project.yaml` and `recipes/*.yaml`."""
+"""What may stand in `project.yaml`."""
 
 from __future__ import annotations
 
-import keyword
 import os
-import re
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-from croniter import croniter
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from .recipe import MANUAL, NEW_PAGES
-from .yaml_files import quoted
+from .recipe_files import Name, Settings
 
 __all__ = [
-    "LONGEST_RUN",
-    "RESERVED_NAMES",
     "Limits",
     "LocalSettings",
     "PlaceSettings",
     "ProjectFile",
-    "RecipeFile",
     "SourceSettings",
-    "StepFile",
     "place_kinds",
     "register_place",
 ]
 
-LONGEST_RUN = 300
-
-# Names that Dagster refuses for assets' outputs, inputs and groups.
-RESERVED_NAMES = frozenset(
-    {
-        *("context", "conf", "config", "meta", "arg_dict", "dict", "input_arg_dict"),
-        *("output_arg_dict", "int", "str", "float", "bool", "input", "output", "type"),
-        *keyword.kwlist,
-    }
-)
-
-
-# Less than croniter takes: Dagster carries an older one, which knows no W, and H and R are random.
-_ITEM = r"(\*|\?|l|\d+|[a-z]{3})(-(\d+|[a-z]{3}))?(/\d+)?(#\d)?"
-_CRON = re.compile(rf"{_ITEM}(,{_ITEM})*( +{_ITEM}(,{_ITEM})*){{4}}", re.IGNORECASE)
-
-
-def _usable(name: str) -> str:
-    if name in RESERVED_NAMES:
-        raise ValueError(f'found "{name}", which Dagster keeps for itself; allowed: {name}_')
-    return name
-
-
-def _when(value: str) -> str:
-    if value in (MANUAL, NEW_PAGES):
-        return value
-    if _has_a_next_time(value):
-        return value
-    raise ValueError(
-        f"found {quoted(value)}; allowed: {MANUAL}, {NEW_PAGES} or a cron line of five fields "
-        '(minute hour day month weekday), such as "0 22 * * *"'
-    )
-
-
-def _has_a_next_time(cron: str) -> bool:
-    if len(cron) > 200 or not _CRON.fullmatch(cron):
-        return False
-    try:
-        croniter(cron, datetime(2024, 1, 1, tzinfo=UTC)).get_next()
-    except (ValueError, KeyError):  # what croniter raises for fields and for dates like 30 February
-        return False
-    return True
-
-
-Name = Annotated[
-    str, Field(min_length=1, max_length=100, pattern="^[A-Za-z0-9_]+$"), AfterValidator(_usable)
-]
 Options = dict[str, Any]
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class SourceSettings(_Settings):
+class SourceSettings(Settings):
     """Where pages come from."""
 
     root: str = Field(
@@ -105,7 +45,7 @@ class SourceSettings(_Settings):
     )
 
 
-class PlaceSettings(_Settings):
+class PlaceSettings(Settings):
     """Base of what a place may be told in `project.yaml`."""
 
 
@@ -122,7 +62,7 @@ class LocalSettings(PlaceSettings):
         return self.workers or min(4, _cores())
 
 
-class Limits(_Settings):
+class Limits(Settings):
     """Bounds on pages and on what a stopped run may lose."""
 
     max_pixels: int = Field(
@@ -155,7 +95,7 @@ class Limits(_Settings):
     tries: int = Field(default=2, ge=1, le=100, description="A page that failed so often is held.")
 
 
-class ProjectFile(_Settings):
+class ProjectFile(Settings):
     """`project.yaml`: what all recipes of a project share."""
 
     name: str = Field(
@@ -187,44 +127,6 @@ class ProjectFile(_Settings):
     limits: Limits = Field(
         default_factory=Limits,
         description="Bounds on pages and on what a stopped run may lose.",
-    )
-
-
-class StepFile(_Settings):
-    """One operation on one page."""
-
-    name: Name = Field(description="What the step is called: letters, digits and _.")
-    run: str = Field(
-        min_length=1,
-        max_length=LONGEST_RUN,
-        description="A built-in operation, or `module:function`.",
-    )
-    place: str = Field(default="local", description="Where the step runs.")
-    needs: Annotated[tuple[Name, ...], Field(strict=False)] = Field(
-        default=(), description="Steps of this recipe whose values this one is given."
-    )
-    params: dict[str, Any] = Field(
-        default_factory=dict, description="The operation's own settings; a part of its key."
-    )
-
-
-class RecipeFile(_Settings):
-    """`recipes/*.yaml`: named steps over one source."""
-
-    recipe: Name = Field(description="What the recipe is called: letters, digits and _.")
-    source: str = Field(description="A source of project.yaml.")
-    description: str | None = Field(default=None, max_length=10_000, description="Shown in the UI.")
-    when: Annotated[str, AfterValidator(_when)] = Field(
-        default=MANUAL, description='manual, new_pages, or a cron line such as "0 22 * * *".'
-    )
-    max_held: float = Field(
-        default=0.05,
-        ge=0,
-        le=1,
-        description="Share of a batch's pages that may wait for a person while it goes on.",
-    )
-    steps: Annotated[tuple[StepFile, ...], Field(strict=False)] = Field(
-        min_length=1, description="What is done with each page."
     )
 
 

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from .yaml_files import Loc, Mistake, YamlFile, quoted
 
-__all__ = ["choose", "label", "model_mistakes", "validate"]
+__all__ = ["choose", "keys_of", "label", "model_mistakes", "validate"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -88,7 +88,7 @@ def _mistake(file: YamlFile, model: type[BaseModel], detail: dict[str, Any], at:
         holder, _ = _at(model, inner[:-1])
         around = label(file, loc[:-1])
         start = f"{around}: " if around else ""
-        names = _names_of(holder)
+        names = keys_of(holder) if holder is not None else []
         key = str(inner[-1])
         if kind == "missing":
             return file.mistake(loc[:-1], f'{start}the key "{key}" is missing; add it')
@@ -168,8 +168,9 @@ def _whole(field: FieldInfo) -> bool:
     return int in kinds
 
 
-def _names_of(model: type[BaseModel] | None) -> list[str]:
-    return list(model.model_fields) if model is not None else []
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """The keys that a model takes, as they are written in a file."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _at(model: type[BaseModel], loc: Sequence[str | int]) -> tuple[Any, FieldInfo | None]:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from .place_settings import CLOUD_PLACES
-from .project_files import ProjectFile, RecipeFile, place_kinds
-from .steps.registry import BUILT_IN
+from .project_files import ProjectFile, place_kinds
+from .recipe_files import RecipeFile
+from .steps.registry import BUILT_IN, ON_MODELS
 
 __all__ = ["PROJECT_SCHEMA", "RECIPE_SCHEMA", "SCHEMA_FOLDER", "schemas", "write_schemas"]
 
@@ -53,8 +54,10 @@ def _project() -> dict[str, Any]:
 def _recipe() -> dict[str, Any]:
     schema = RecipeFile.model_json_schema()
     step = schema["$defs"]["StepFile"]["properties"]
-    step["run"]["examples"] = [*BUILT_IN, "my_steps:my_function"]
+    step["run"]["examples"] = [*dict.fromkeys([*BUILT_IN, *ON_MODELS]), "my_steps:my_function"]
     step["place"]["examples"] = ["local", *CLOUD_PLACES]
+    # Written by a word that becomes None when it is read.
+    step["image"]["anyOf"] = [step["image"]["anyOf"][0], {"enum": ["none", False]}]
     schema["properties"]["when"]["examples"] = ["manual", "new_pages", "0 22 * * *"]
     return {"$schema": _DRAFT, **schema, "title": "A recipe of recipes_orchestration"}
 

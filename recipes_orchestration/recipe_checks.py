@@ -2,76 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Sequence
 
 from .errors import ConfigError, StepError
-from .project_files import LONGEST_RUN, StepFile
+from .model_checks import check_model_keys
 from .project_mistakes import choose
-from .steps.registry import load_operation, operation_names
-from .steps.step import Operation
+from .recipe_drafts import Draft, DraftStep, gives_of, operation_of
+from .steps.registry import BUILT_IN, ON_MODELS, load_operation, operation_names
 from .yaml_files import Mistake, YamlFile, quoted
 
-__all__ = ["Draft", "DraftStep", "check_recipe", "check_recipes", "draft_of", "in_order"]
+__all__ = ["check_recipe", "check_recipes"]
 
 LONGEST_REASON = 1_000  # of an operation, which may quote what it was given
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class DraftStep:
-    """A step as far as its file can be read: `index` is its place in the list."""
-
-    index: int
-    name: str
-    run: str | None
-    place: str
-    needs: tuple[str, ...] = ()
-    needs_known: bool = True
-    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A recipe as far as its file can be read, so that one mistake does not hide the next."""
-
-    file: YamlFile
-    name: str
-    source: str | None
-    steps: tuple[DraftStep, ...]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of its steps."""
-        return [step.name for step in self.steps]
-
-
-def draft_of(file: YamlFile) -> Draft:
-    """What can be read of a recipe file, leaving out what has the wrong type."""
-    steps: list[DraftStep] = []
-    listed = file.value.get("steps")
-    for index, value in enumerate(listed if isinstance(listed, list) else []):
-        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-            continue
-        needs, params = value.get("needs", []), value.get("params")
-        run = _text(value.get("run"))
-        listed_needs: list[Any] = needs if isinstance(needs, list) else []
-        steps.append(
-            DraftStep(
-                index,
-                value["name"],
-                run if run is not None and len(run) <= LONGEST_RUN else None,
-                _text(value.get("place", "local")) or "local",
-                tuple(need for need in listed_needs if isinstance(need, str)),
-                # An unknown key may be a slip for `needs`, which then is no second mistake.
-                listed_needs == needs and value.keys() <= StepFile.model_fields.keys(),
-                params if isinstance(params, dict) else {},
-            )
-        )
-    name = _text(file.value.get("recipe")) or ""
-    return Draft(file, name, _text(file.value.get("source")), tuple(steps))
 
 
 def check_recipes(drafts: Sequence[Draft]) -> list[Mistake]:
@@ -124,6 +66,8 @@ def check_recipe(
         wrong = _needs(draft, step, list(others))
         mistakes += wrong or _takes(draft, step)
         mistakes += _operation(file, step)
+        if step.place in places:
+            mistakes += check_model_keys(draft, step)
     circle = _circle(draft.steps)
     if circle:
         path = " -> ".join(map(quoted, circle))
@@ -131,27 +75,6 @@ def check_recipe(
         what = f"steps need one another in a circle: {path}; take one of these needs away"
         mistakes.append(file.mistake(("steps", index, "needs"), what))
     return mistakes
-
-
-def in_order(steps: Sequence[T], name: Any, needs: Any) -> list[T]:
-    """Steps so that each comes after what it needs, otherwise as they stand in the file.
-
-    Steps of a circle are left out.
-    """
-    ordered: list[T] = []
-    done: set[str] = set()
-    waiting = list(steps)
-    while True:
-        ready = next((step for step in waiting if done.issuperset(needs(step))), None)
-        if ready is None:
-            return ordered
-        waiting.remove(ready)
-        ordered.append(ready)
-        done.add(name(ready))
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _needs(draft: Draft, step: DraftStep, others: Sequence[Draft]) -> list[Mistake]:
@@ -185,23 +108,36 @@ def _has(draft: Draft, need: str) -> bool:
 
 
 def _operation(file: YamlFile, step: DraftStep) -> list[Mistake]:
-    if step.run is None:
-        return []
+    if step.run is None or (step.run in ON_MODELS and step.run not in BUILT_IN):
+        return []  # what is asked of a model is checked with the keys that say it
     start = f"step {quoted(step.name)}: "
     where = ("steps", step.index)
-    if ":" not in step.run and step.run not in operation_names():
-        rest = choose(step.run, [*operation_names(), "module:function"])
+    names = operation_names(step.on_model)
+    if step.on_model and step.run in BUILT_IN and step.run not in names:
+        found = f"run: found {quoted(step.run)}, which asks no model"
+        rest = f"allowed at {step.place}: {', '.join([*names, 'module:function'])}"
+        what = f"{start}{found}; take the place away; {rest}"
+        return [file.mistake((*where, "run"), what)]
+    if ":" not in step.run and step.run not in names:
+        rest = choose(step.run, [*names, "module:function"])
         return [file.mistake((*where, "run"), f"{start}run: found {quoted(step.run)}{rest}")]
     try:
-        operation = load_operation(step.run)
+        operation = load_operation(step.run, step.on_model)
     except (StepError, ConfigError) as error:
         return [file.mistake((*where, "run"), f"{start}run: {_short(error)}")]
-    if operation.check is not None:
+    if operation.check is not None and operation.ask is None:
         try:
-            operation.check(step.params)
+            operation.check({**step.params, **_settings(step)})
         except (StepError, ConfigError, ValueError) as error:
             return [file.mistake((*where, "params"), f"{start}params: {_short(error)}")]
     return []
+
+
+def _settings(step: DraftStep) -> dict[str, object]:
+    """Those of the keys about a model that the operation is given as params."""
+    if not step.on_model:
+        return {}
+    return {key: value for key, value in step.keys.items() if key not in ("model", "prompt")}
 
 
 def _short(error: Exception) -> str:
@@ -211,15 +147,15 @@ def _short(error: Exception) -> str:
 
 def _takes(draft: Draft, step: DraftStep) -> list[Mistake]:
     """A step whose operation takes a field that none of its needs gives."""
-    operation = _loaded(step)
+    operation = operation_of(step)
     if operation is None or operation.takes is None or not step.needs_known:
         return []
     givers: list[str] = []
     for other in draft.steps:
-        given = _loaded(other)
-        if other.name in step.needs and (given is None or not given.gives):
+        given = gives_of(other)
+        if other.name in step.needs and not given:
             return []  # what an operation gives may be unknown, and then it is not judged
-        if given is not None and operation.takes in given.gives and other.name != step.name:
+        if operation.takes in given and other.name != step.name:
             givers.append(other.name)
     if set(givers) & set(step.needs):
         return []
@@ -227,13 +163,6 @@ def _takes(draft: Draft, step: DraftStep) -> list[Mistake]:
     allowed = f"one of {', '.join(givers)}" if givers else "a step that gives it; add one"
     what = f"step {quoted(step.name)}: needs: {found}; allowed: {allowed}"
     return [draft.file.mistake(("steps", step.index, "needs"), what)]
-
-
-def _loaded(step: DraftStep) -> Operation | None:
-    try:
-        return load_operation(step.run) if step.run is not None else None
-    except (StepError, ConfigError):
-        return None
 
 
 def _circle(steps: Sequence[DraftStep]) -> list[str]:

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from recipes_orchestration.project import Limits, LocalSettings, SourceSettings, load_project
-from recipes_orchestration.project_files import ProjectFile, RecipeFile, StepFile
+from recipes_orchestration.project_files import ProjectFile
+from recipes_orchestration.project_mistakes import keys_of
+from recipes_orchestration.recipe_files import RecipeFile, StepFile
 from recipes_orchestration.yaml_files import ConfigErrors
 
 ROOT = Path(__file__).parent.parent
@@ -114,7 +116,7 @@ def test_mistakes_in_the_docs_have_the_messages_shown(
 def test_every_key_is_explained(model: type[ProjectFile]) -> None:
     text = (ROOT / "docs" / "project.md").read_text(encoding="utf-8")
     explained = set(re.findall(r"^\|(?: `local` \|)? `(\w+)` \|", text, flags=re.M))
-    assert model.model_fields.keys() - explained == set()
+    assert set(keys_of(model)) - explained == set()
 
 
 @pytest.mark.parametrize("model", [SourceSettings, Limits])

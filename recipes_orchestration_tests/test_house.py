@@ -22,7 +22,8 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"new_project", "demo_archive", "demo_texts"}),
     frozenset(
         {"place_settings", "project", "project_files", "project_mistakes", "project_schemas"}
-        | {"recipe_checks", "yaml_files"}
+        | {"model_checks", "prompt_files", "recipe_checks", "recipe_drafts", "recipe_files"}
+        | {"recipe_steps", "yaml_files"}
     ),
     frozenset({"ledger", "library"}),
     frozenset({"places"}),

@@ -14,13 +14,9 @@ from pydantic import ValidationError
 
 from recipes_orchestration.errors import NotFound
 from recipes_orchestration.project import LocalSettings, Project, load_project, project_folder
-from recipes_orchestration.project_files import (
-    RESERVED_NAMES,
-    PlaceSettings,
-    RecipeFile,
-    register_place,
-)
-from recipes_orchestration.recipe_checks import in_order
+from recipes_orchestration.project_files import PlaceSettings, register_place
+from recipes_orchestration.recipe_drafts import in_order
+from recipes_orchestration.recipe_files import RESERVED_NAMES, RecipeFile
 from recipes_orchestration.yaml_files import ConfigErrors
 
 pytestmark = pytest.mark.usefixtures("restored_path")

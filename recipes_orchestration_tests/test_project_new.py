@@ -13,8 +13,9 @@ import yaml
 from recipes_orchestration.errors import ConfigError
 from recipes_orchestration.new_project import init_project
 from recipes_orchestration.project import load_project
-from recipes_orchestration.project_files import Limits, ProjectFile, RecipeFile
+from recipes_orchestration.project_files import Limits, ProjectFile, place_kinds
 from recipes_orchestration.project_schemas import SCHEMA_FOLDER, schemas
+from recipes_orchestration.recipe_files import RecipeFile
 
 pytestmark = pytest.mark.usefixtures("restored_path")
 
@@ -100,7 +101,7 @@ def test_schemas_know_every_key_and_no_other() -> None:
     project, recipe = (json.loads(text) for text in schemas().values())
     assert project["properties"].keys() == ProjectFile.model_fields.keys()
     assert recipe["properties"].keys() == RecipeFile.model_fields.keys()
-    assert project["properties"]["places"]["properties"].keys() == {"local"}
+    assert project["properties"]["places"]["properties"].keys() == place_kinds().keys()
     for schema in (project, recipe):
         for part in [schema, *schema["$defs"].values()]:
             assert part["additionalProperties"] is False
