@@ -23,6 +23,7 @@ from botocore.endpoint import convert_to_response_dict
 from botocore.response import StreamingBody
 
 from ..errors import StepError
+from .bedrock_calls import CONVERSE, INVOKE
 from .provider import Call, Group
 from .recording_routes import step_advice, streaming
 from .recording_run import Asked, LiveCall, Run
@@ -83,7 +84,7 @@ def asked_of(operation: str, parameters: Mapping[str, Any], body: bytes, path: s
     model = str(parameters.get("modelId", ""))
     match operation:
         case "Converse":
-            call = Call("bedrock", Group("converse", model), body)
+            call = Call("bedrock", Group(CONVERSE, model), body)
             if "toolConfig" in parameters:
                 return Asked(
                     call,
@@ -93,7 +94,7 @@ def asked_of(operation: str, parameters: Mapping[str, Any], body: bytes, path: s
                 )
             return Asked(call)
         case "InvokeModel":
-            call = Call("bedrock", Group("invoke", model), body)
+            call = Call("bedrock", Group(INVOKE, model), body)
             beside = sorted(parameters.keys() - INVOKE_CARRIED)
             if beside:
                 return Asked(

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from .anthropic_calls import ROUTE
+from .gemini_calls import EMBED, GENERATE
+from .openai_calls import CHAT, EMBEDDINGS
 from .provider import Call, Group
 from .recording_run import Asked
 
 __all__ = ["ROUTES", "Request", "step_advice"]
 
-ANTHROPIC_ROUTES = ("/v1/messages",)
 # The SDK's base URL ends in /v1 and a gateway's may not: only the end of the path counts.
-OPENAI_ROUTES = ("/v1/chat/completions", "/v1/responses", "/v1/embeddings")
-GEMINI_PATH = re.compile(r"/(?P<kind>models|tunedModels)/(?P<model>[^/:]+):(?P<method>[A-Za-z]+)$")
+OPENAI_ROUTES = (CHAT, "/v1/responses", EMBEDDINGS)
+GEMINI_PATH = re.compile(r"/(?P<kind>models|tunedModels)/(?P<model>[^/:]+)(?P<method>:[A-Za-z]+)$")
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,11 @@ def posted(provider: str, request: Request, route: str, betas: tuple[str, ...] =
 
 def anthropic(request: Request) -> Asked:
     """Messages, also those of `client.beta`, whose betas travel as a header."""
-    for route in ANTHROPIC_ROUTES:
-        if request.method == "POST" and request.path.endswith(route):
-            named = request.headers.get("anthropic-beta", "").split(",")
-            betas = tuple(sorted({beta.strip() for beta in named} - {""}))
-            return posted("anthropic", request, route, betas)
-    return unknown("anthropic", request)
+    if request.method != "POST" or not request.path.endswith(ROUTE):
+        return unknown("anthropic", request)
+    named = request.headers.get("anthropic-beta", "").split(",")
+    betas = tuple(sorted({beta.strip() for beta in named} - {""}))
+    return posted("anthropic", request, ROUTE, betas)
 
 
 def openai(request: Request) -> Asked:
@@ -100,15 +101,13 @@ def gemini(request: Request) -> Asked:
     if match["kind"] != "models":
         model = f"{match['kind']}/{model}"
     call = Call("gemini", Group(method, model), request.body)
-    match method:
-        case "generateContent" | "embedContent":
-            return Asked(call)
-        case "streamGenerateContent":
-            return Asked(call, streaming("streamGenerateContent"))
-        case "batchEmbedContents":
-            return gemini_embedding(call)
-        case _:
-            return unknown("gemini", request)
+    if method in (GENERATE, EMBED):
+        return Asked(call)
+    if method == ":streamGenerateContent":
+        return Asked(call, streaming("streamGenerateContent"))
+    if method == ":batchEmbedContents":
+        return gemini_embedding(call)
+    return unknown("gemini", request)
 
 
 def gemini_embedding(call: Call) -> Asked:
@@ -127,7 +126,7 @@ def gemini_embedding(call: Call) -> Asked:
     # The model is in the batch's address.
     one = {name: value for name, value in requests[0].items() if name != "model"}
     body = json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode()
-    group = Group("embedContent", call.group.model)
+    group = Group(EMBED, call.group.model)
     return Asked(Call("gemini", group, body), restore=as_list_of_one)
 
 
