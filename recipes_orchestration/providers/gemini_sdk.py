@@ -1,0 +1,169 @@
+"""Calls through google-genai, with what goes wrong said in our words.
+
+Read in google-genai 3.6: without `retry_options` nothing is retried, and those of a single call go
+before the client's; timeouts are in milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+from google.auth import exceptions as auth_errors
+from google.genai import Client, errors, types
+
+from ..errors import ProviderError, Refused
+from .gemini_errors import error_words, is_account, is_spent, retry_seconds
+from .gemini_http import Exchange, GeminiHttp
+from .json_values import as_dict, parse
+
+__all__ = ["GeminiSdk", "SaidNo", "check_model"]
+
+ATTEMPTS = 5
+# Statuses with which a server says that it did not take a request. Not among them: 408, 409 and
+# 499, after which it may be at work, and every 5xx.
+REFUSALS = frozenset({400, 401, 402, 403, 404, 405, 411, 412, 413, 414, 415, 422, 429, 431})
+RATE_WAIT = 60.0
+MODEL = re.compile(r"(?!.*\.\.)[\w./@:-]{1,256}")
+
+
+class SaidNo(Refused):
+    """A refusal with its HTTP status."""
+
+    def __init__(self, words: str, status: int, account: bool, retry_after: float | None) -> None:
+        super().__init__(words, account=account, retry_after=retry_after)
+        self.status = status
+
+
+def check_model(model: str) -> None:
+    """Raises `Refused` for a model name that cannot stand in an address."""
+    if not MODEL.fullmatch(model):
+        raise Refused(
+            f"The model name {model[:100]!r} cannot stand in an address of Gemini. "
+            "Give the step's `model` as Google writes it, such as gemini-3-flash.",
+            account=True,
+        )
+
+
+class GeminiSdk:
+    """One client of the developer API. `timeout` is in seconds, for one request."""
+
+    def __init__(self, base_url: str | None, api_key: str | None, timeout: float) -> None:
+        # In the order of the SDK, which warns when both are set and none is given to it.
+        given = api_key or os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY")
+        self._key = (given or "").strip()
+        if not self._key:
+            raise Refused(
+                "There is no key for Gemini. Set GEMINI_API_KEY, or the variable that api_key_env "
+                "names in project.yaml, and start again.",
+                account=True,
+            )
+        self._http = GeminiHttp()
+        self.timeout = round(timeout * 1000)
+        options = types.HttpOptions(
+            base_url=base_url,
+            timeout=self.timeout,
+            httpx_client=self._http,
+            retry_options=types.HttpRetryOptions(attempts=ATTEMPTS),
+        )
+        self.client = Client(vertexai=False, api_key=self._key, http_options=options)
+
+    def once(self) -> types.HttpOptions:
+        """The options of a call that is made once whatever happens to it."""
+        return types.HttpOptions(
+            timeout=self.timeout, retry_options=types.HttpRetryOptions(attempts=1)
+        )
+
+    @contextmanager
+    def told(self, doing: str, *, creates: bool = False) -> Generator[Exchange]:
+        """Around one call of the SDK: `Refused` is certain, any other error means unknown."""
+        # `from None`: the SDK's errors hold the request, and with it the key.
+        with self._http.exchange() as exchange:
+            try:
+                yield exchange
+            except errors.APIError as error:
+                raise self._status_error(doing, error, creates) from None
+            except (httpx2.HTTPError, httpx2.StreamError, auth_errors.GoogleAuthError) as error:
+                raise self._unknown(doing, error) from None
+            except (httpx2.InvalidURL, ValueError, KeyError, TypeError) as error:
+                # What came back is not what the SDK takes for an answer.
+                raise self._unknown(doing, error) from None
+
+    def object(self, exchange: Exchange, doing: str) -> Mapping[str, Any]:
+        """The JSON object that was answered."""
+        value = parse(exchange.reply)
+        if not isinstance(value, dict):
+            raise ProviderError(
+                f"Gemini answered with no JSON object when asked to {doing}; it is asked again "
+                "later."
+            )
+        return as_dict(value)
+
+    def call(self, model: str, route: str, body: bytes) -> tuple[int, bytes]:
+        """A call of a model with the SDK's retries: the status and body of what it answers."""
+        check_model(model)
+        doing = f"answer a call of {model}"
+        config = types.GenerateContentConfig(
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            automatic_continuation=False,
+        )
+        with self._http.exchange(route, body) as exchange:
+            try:
+                self.client.models.generate_content(model=model, contents="-", config=config)
+            except errors.APIError as error:
+                told = _error_of(error)
+                blamed = error.code == 404 or is_account(told)
+                if blamed and (error.code != 429 or is_spent(told)):
+                    raise self._refusal(doing, told, error.code, account=True) from None
+                if error.code >= 500 or error.code not in REFUSALS or error.code == 429:
+                    raise self._status_error(doing, error, creates=False) from None
+            except (httpx2.HTTPError, auth_errors.GoogleAuthError) as error:
+                raise self._unknown(doing, error) from None
+        return exchange.status, exchange.reply
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self.client.close()
+        self._http.close()
+
+    def _status_error(self, doing: str, error: errors.APIError, creates: bool) -> ProviderError:
+        told = _error_of(error)
+        account = is_account(told) or (creates and error.code == 404)
+        if error.code == 429 and not creates:
+            account = is_spent(told)
+        if error.code not in REFUSALS or (error.code == 429 and not account):
+            return ProviderError(
+                f"Gemini did not {doing}: {self._clean(error_words(told))}; "
+                "it is asked again later."
+            )
+        return self._refusal(doing, told, error.code, account=account)
+
+    def _refusal(
+        self, doing: str, told: Mapping[str, Any], status: int, *, account: bool
+    ) -> SaidNo:
+        wait = retry_seconds(told)
+        if wait is None and status == 429 and not is_spent(told):
+            wait = RATE_WAIT
+        todo = "Set it right there, then let the place go on." if account else "See the request."
+        if wait is not None:
+            todo = f"It may be asked again in {wait:.0f} s."
+        words = self._clean(error_words(told))
+        return SaidNo(f"Gemini refused to {doing}: {words}. {todo}", status, account, wait)
+
+    def _unknown(self, doing: str, error: Exception) -> ProviderError:
+        return ProviderError(
+            f"Gemini did not {doing} ({type(error).__name__}); it is asked again later."
+        )
+
+    def _clean(self, words: str) -> str:
+        return words.replace(self._key, "[key]")
+
+
+def _error_of(error: errors.APIError) -> Mapping[str, Any]:
+    """The error object of a response, under its HTTP status."""
+    details = as_dict(error.details)
+    return {**(as_dict(details.get("error")) or details), "code": error.code}
