@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+import pydantic_core
+
 __all__ = ["as_dict", "as_list", "as_text", "count", "dump", "one_line", "parse", "sound", "tidy"]
 
 WORDS_LIMIT = 600
@@ -15,7 +17,14 @@ KEY = re.compile(r"\b(?:sk|pk|sess)-[A-Za-z0-9_*.\-]{3,}|(?<=Bearer )\S+")
 
 
 def parse(data: bytes) -> Any:
-    """The JSON value in UTF-8, None when it is broken, too deep or no UTF-8."""
+    """The JSON value in UTF-8, None when it is broken, too deep or no UTF-8.
+
+    Pydantic's reader is the faster one; it takes no half surrogate pairs, which answers may hold.
+    """
+    try:
+        return pydantic_core.from_json(data, allow_inf_nan=False)
+    except ValueError:
+        pass
     try:
         return json.loads(data.decode())
     except (ValueError, RecursionError):

@@ -86,14 +86,9 @@ class SdkHttp:
             response = self._client.get(
                 path, cast_to=self._as_response, stream=True, stream_cls=self._sdk.Stream
             )
-        lines = split_lines(response.iter_bytes())
         try:
-            while True:
-                with self._told(f"GET {path}"):
-                    line = next(lines, None)
-                if line is None:
-                    return
-                yield line
+            with self._told(f"GET {path}"):
+                yield from split_lines(response.iter_bytes())
         finally:
             response.close()
 
@@ -167,18 +162,18 @@ class SdkHttp:
         # No provider answers these without words of its own: the address leads elsewhere.
         blamed = blamed or (status in (404, 405) and (creates or not known))
         blamed = blamed or (status == 429 and creates)
-        title = self._manners.title
+        title, words = self._manners.title, words.rstrip(".") or "no words"
         if status not in REFUSALS or (status == 429 and not blamed):
             return ProviderError(
-                f"{title} answered {doing} with HTTP {status}: {words or 'no words'}; "
+                f"{title} answered {doing} with HTTP {status}: {words}; "
                 "it is asked again later."
             )
         wait = _retry_after(headers) or self._manners.wait(status, words)
-        todo = "Set it right there, then let the place go on." if blamed else "See the request."
+        todo = "Set it right there, then go on." if blamed else "Change what is asked, or skip it."
         if wait is not None:
             todo = f"It may be asked again in {wait:.0f} s."
         return SaidNo(
-            f"{title} refused {doing} with HTTP {status}: {words or 'no words'}. {todo}",
+            f"{title} refused {doing} with HTTP {status}: {words}. {todo}",
             account=blamed,
             retry_after=wait,
             status=status,
