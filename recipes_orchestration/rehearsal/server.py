@@ -18,12 +18,13 @@ from starlette.routing import Mount, Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .anthropic import AnthropicSide
+from .openai import OpenaiSide
 from .script import Script
 from .side import Side
 
 __all__ = ["PROVIDERS", "Rehearsal", "running_rehearsal"]
 
-_SIDES: Mapping[str, type[AnthropicSide]] = {"anthropic": AnthropicSide}
+_SIDES: Mapping[str, type[Side]] = {"anthropic": AnthropicSide, "openai": OpenaiSide}
 PROVIDERS = tuple(_SIDES)
 KEY = "rehearsal-key"
 
@@ -95,10 +96,7 @@ class Rehearsal:
 
     def app(self) -> Starlette:
         """The web application."""
-        mounts = [
-            Mount(f"/{name}", routes=side.routes())  # type: ignore[attr-defined]
-            for name, side in self.sides.items()
-        ]
+        mounts = [Mount(f"/{name}", routes=side.routes()) for name, side in self.sides.items()]
         return Starlette(routes=[*self._control(), *mounts])
 
     def _control(self) -> list[Route]:

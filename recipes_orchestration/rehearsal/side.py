@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 
 from .answers import Asked
 from .batch import Batch
@@ -49,6 +50,10 @@ class Side:
         self._next: list[tuple[Script, int]] = []
         self._left: dict[str, list[int]] = {}
         self._times: Counter[str] = Counter()
+
+    def routes(self) -> list[Route]:
+        """Its endpoints."""
+        return []
 
     def set_script(self, script: Script) -> None:
         """From now on; for the next batches alone when the script says so."""
