@@ -25,7 +25,7 @@ from botocore.response import StreamingBody
 from ..errors import StepError
 from .bedrock_calls import CONVERSE, INVOKE
 from .provider import Call, Group
-from .recording_routes import step_advice, streaming
+from .recording_routes import json_object, step_advice, streaming
 from .recording_run import Asked, LiveCall, Run
 from .recording_sdks import PLACEHOLDER, SdkOptions
 
@@ -102,6 +102,12 @@ def asked_of(operation: str, parameters: Mapping[str, Any], body: bytes, path: s
                     f"The step's code gives InvokeModel `{beside[0]}`, which Bedrock's batches do "
                     "not carry. Leave it out, or run the step on the place `local` with a client "
                     "of its own.",
+                )
+            if not json_object(body):
+                return Asked(
+                    call,
+                    "The step's code gives InvokeModel a body that is no JSON object, and "
+                    "Bedrock's batches carry nothing else. Give the model's own request as JSON.",
                 )
             return Asked(call)
         case "ConverseStream" | "InvokeModelWithResponseStream":

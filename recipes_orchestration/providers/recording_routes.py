@@ -15,7 +15,7 @@ from .openai_calls import CHAT, EMBEDDINGS
 from .provider import Call, Group
 from .recording_run import Asked
 
-__all__ = ["ROUTES", "Request", "step_advice"]
+__all__ = ["ROUTES", "Request", "json_object", "step_advice", "streaming"]
 
 # The SDK's base URL ends in /v1 and a gateway's may not: only the end of the path counts.
 OPENAI_ROUTES = (CHAT, "/v1/responses", EMBEDDINGS)
