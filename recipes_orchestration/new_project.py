@@ -38,6 +38,8 @@ sources:
 # places:
 #   local:
 #     workers: 2              # processes; by default one a core, at most four
+#   anthropic:                # or openai, gemini, bedrock; the key is in ANTHROPIC_API_KEY
+#     batch_from: 100         # fewer pages of a step go as plain calls, at the full price
 
 # Bounds on pages, and on what a stopped run may lose. These are the defaults.
 # limits:
@@ -68,6 +70,8 @@ steps:
   - {{name: names, run: names, needs: [read]}}     # the persons in the text
   - {{name: embed, run: embed, needs: [read]}}     # a vector for searching by meaning
   # - {{name: mine, run: "my_steps:count_words", needs: [read], params: {{min_length: 4}}}}
+  # What the page says by a model on the cloud, in batches at half the price:
+  # - {{name: transcript, run: read, place: anthropic, model: claude-sonnet-4-6}}
 """
 
 _PAGES = """\

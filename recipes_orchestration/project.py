@@ -20,6 +20,7 @@ from .project_files import (
     place_kinds,
 )
 from .project_mistakes import choose, validate
+from .providers.prices import ModelPrices
 from .recipe import Recipe
 from .recipe_checks import check_recipe, check_recipes
 from .recipe_drafts import draft_of, in_order
@@ -47,7 +48,8 @@ class Project:
     """A checked project folder.
 
     `library` and the sources' roots are absolute paths or URLs, `${NAME}` is replaced from the
-    environment, and each recipe's steps come after what they need. `lines` has the line of a
+    environment, and each recipe's steps come after what they need. `prices` are the project's own
+    by model, in dollars per million tokens. `lines` has the line of a
     recipe `(recipe, None)` and of each of its steps `(recipe, step)` in the recipe's file.
     """
 
@@ -60,6 +62,7 @@ class Project:
     limits: Limits
     recipes: Mapping[str, Recipe]
     library_storage_options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    prices: Mapping[str, ModelPrices] = field(default_factory=dict[str, ModelPrices])
     lines: Mapping[tuple[str, str | None], int] = field(
         default_factory=dict[tuple[str, str | None], int], repr=False
     )
@@ -115,7 +118,7 @@ def load_project(folder: Path | str | None = None) -> Project:
     for draft in drafts:
         model, wrong = validate(draft.file, RecipeFile, draft.file.value)
         others = [other for other in drafts if other is not draft]
-        wrong += check_recipe(draft, others, sources=sources, places=places or set(place_kinds()))
+        wrong += check_recipe(draft, others, sources=sources, places=set(place_kinds()))
         mistakes += wrong
         if model is not None and not wrong:
             recipes[model.recipe] = _recipe(model, draft.file)
@@ -129,6 +132,7 @@ def load_project(folder: Path | str | None = None) -> Project:
         folder=where,
         library=_place_of(where, settings.library),
         library_storage_options=settings.library_storage_options,
+        prices={model: price.prices for model, price in settings.prices.items()},
         ledger_url=_ledger_url(where, os.environ.get("RECIPES_LEDGER_URL") or settings.ledger),
         sources={
             name: source.model_copy(update={"root": _place_of(where, source.root)})

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from typing import Any
 
 from pydantic import Field
 
+from .providers.prices import ModelPrices
 from .recipe_files import Name, Settings
 
 __all__ = [
     "Limits",
     "LocalSettings",
     "PlaceSettings",
+    "PriceSettings",
     "ProjectFile",
     "SourceSettings",
     "place_kinds",
@@ -92,7 +95,45 @@ class Limits(Settings):
         le=86_400,
         description="Results are written after so many seconds at the latest.",
     )
+    inline_wait: float = Field(
+        default=60.0,
+        ge=0,
+        le=86_400,
+        description="A run waits so long for work elsewhere before it leaves the queue to wait. "
+        "Seconds.",
+    )
+    poll_seconds: float = Field(
+        default=5.0, gt=0, le=3600, description="How often a waiting run asks. Seconds."
+    )
     tries: int = Field(default=2, ge=1, le=100, description="A page that failed so often is held.")
+
+
+class PriceSettings(Settings):
+    """What a model costs, in dollars per million tokens; it wins over the listed price."""
+
+    input: float = Field(ge=0, le=1_000_000, description="For the question's tokens.")
+    output: float = Field(
+        default=0.0, ge=0, le=1_000_000, description="For the answer's tokens, thinking included."
+    )
+    cached: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="For the question's tokens read from a cache; by default as for others.",
+    )
+    batch_share: float = Field(
+        default=0.5, ge=0, le=1, description="What part of these prices a batch costs."
+    )
+
+    @property
+    def prices(self) -> ModelPrices:
+        """The same as exact decimals, as they are written."""
+        return ModelPrices(
+            input=Decimal(str(self.input)),
+            output=Decimal(str(self.output)),
+            cached=None if self.cached is None else Decimal(str(self.cached)),
+            batch_share=Decimal(str(self.batch_share)),
+        )
 
 
 class ProjectFile(Settings):
@@ -123,6 +164,9 @@ class ProjectFile(Settings):
     )
     places: dict[str, dict[str, Any] | None] = Field(
         default_factory=dict, description="Where steps run, by name."
+    )
+    prices: dict[str, PriceSettings] = Field(
+        default_factory=dict, description="What models cost, by the model's name."
     )
     limits: Limits = Field(
         default_factory=Limits,

@@ -85,7 +85,9 @@ class YamlFile:
 
 def quoted(found: str) -> str:
     """What was found, in quotes and never long, for a message."""
-    return f'"{found if len(found) <= 60 else found[:57] + "..."}"'
+    # Lone halves of surrogate pairs, which YAML can spell, cannot be written out anywhere.
+    shown = (found if len(found) <= 60 else found[:57] + "...").encode(errors="replace").decode()
+    return f'"{shown}"'
 
 
 def shown_path(path: Path) -> str:

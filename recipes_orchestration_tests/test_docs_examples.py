@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
+from recipes_orchestration.place_settings import CloudSettings
 from recipes_orchestration.project import Limits, LocalSettings, SourceSettings, load_project
-from recipes_orchestration.project_files import ProjectFile
+from recipes_orchestration.project_files import PriceSettings, ProjectFile
 from recipes_orchestration.project_mistakes import keys_of
 from recipes_orchestration.recipe_files import RecipeFile, StepFile
+from recipes_orchestration.steps.picture import PictureSettings
 from recipes_orchestration.yaml_files import ConfigErrors
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +68,10 @@ def is_ours(block: Block) -> bool:
 
 def write_project(folder: Path, page: str, project: str, recipe: str) -> None:
     (folder / "recipes").mkdir()
+    # Prompt files that a page names without showing them.
+    (folder / "prompts").mkdir()
+    for name in re.findall(r"\bprompts/[\w.-]+\.md\b", recipe):
+        (folder / name).write_text("Read the page {page_id}.\n", encoding="utf-8")
     (folder / "project.yaml").write_text(project, encoding="utf-8")
     (folder / "recipes" / "letters.yaml").write_text(recipe, encoding="utf-8")
     for block in BLOCKS:
@@ -111,9 +118,13 @@ def test_mistakes_in_the_docs_have_the_messages_shown(
 
 
 @pytest.mark.parametrize(
-    "model", [ProjectFile, SourceSettings, LocalSettings, Limits, RecipeFile, StepFile]
+    "model",
+    [
+        *(ProjectFile, SourceSettings, LocalSettings, CloudSettings, PriceSettings, Limits),
+        *(RecipeFile, StepFile, PictureSettings),
+    ],
 )
-def test_every_key_is_explained(model: type[ProjectFile]) -> None:
+def test_every_key_is_explained(model: type[BaseModel]) -> None:
     text = (ROOT / "docs" / "project.md").read_text(encoding="utf-8")
     explained = set(re.findall(r"^\|(?: `local` \|)? `(\w+)` \|", text, flags=re.M))
     assert set(keys_of(model)) - explained == set()

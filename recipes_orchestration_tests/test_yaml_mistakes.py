@@ -70,7 +70,7 @@ def test_unknown_key_at_the_top_of_a_recipe(messages: Messages) -> None:
 def test_unknown_key_at_the_top_of_the_project(messages: Messages) -> None:
     assert messages(project=PROJECT + "librari: x\n") == [
         'project.yaml:5: found the unknown key "librari"; allowed: ledger, library, '
-        "library_storage_options, limits, name, places, sources. Did you mean "
+        "library_storage_options, limits, name, places, prices, sources. Did you mean "
         '"library"?'
     ]
 
@@ -78,8 +78,9 @@ def test_unknown_key_at_the_top_of_the_project(messages: Messages) -> None:
 def test_unknown_key_in_a_step(messages: Messages) -> None:
     text = RECIPE + "  - name: third\n    run: text\n    neds: [read]\n"
     assert messages(recipe=text) == [
-        'recipes/letters.yaml:8: step "third": found the unknown key "neds"; allowed: name, needs, '
-        'params, place, run. Did you mean "needs"?'
+        'recipes/letters.yaml:8: step "third": found the unknown key "neds"; allowed: dimensions, '
+        "image, max_tokens, model, name, needs, params, place, prompt, run, schema, temperature. "
+        'Did you mean "needs"?'
     ]
 
 
@@ -99,21 +100,23 @@ def test_unknown_key_in_a_place(messages: Messages) -> None:
 
 def test_unknown_key_in_the_limits(messages: Messages) -> None:
     assert messages(project=PROJECT + "limits: {retries: 3}\n") == [
-        'project.yaml:5: limits: found the unknown key "retries"; allowed: land_every_pages, '
-        'land_every_seconds, max_file_mb, max_pixels, page_timeout, tries. Did you mean "tries"?'
+        'project.yaml:5: limits: found the unknown key "retries"; allowed: inline_wait, '
+        "land_every_pages, land_every_seconds, max_file_mb, max_pixels, page_timeout, "
+        'poll_seconds, tries. Did you mean "tries"?'
     ]
 
 
 def test_unknown_place_of_a_step(messages: Messages) -> None:
     assert messages(recipe=step("{name: x, run: text, place: locall}")) == [
-        'recipes/letters.yaml:6: step "x": place: found "locall"; allowed: local. '
-        'Did you mean "local"?'
+        'recipes/letters.yaml:6: step "x": place: found "locall"; allowed: anthropic, bedrock, '
+        'gemini, local, openai. Did you mean "local"?'
     ]
 
 
 def test_unknown_place_in_the_project(messages: Messages) -> None:
     assert messages(project=PROJECT + "places:\n  slurm: {}\n") == [
-        'project.yaml:6: places: found the unknown place "slurm"; allowed: local'
+        'project.yaml:6: places: found the unknown place "slurm"; allowed: anthropic, '
+        "bedrock, gemini, local, openai"
     ]
 
 
