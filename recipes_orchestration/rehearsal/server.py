@@ -18,13 +18,18 @@ from starlette.routing import Mount, Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .anthropic import AnthropicSide
+from .gemini import GeminiSide
 from .openai import OpenaiSide
 from .script import Script
 from .side import Side
 
 __all__ = ["PROVIDERS", "Rehearsal", "running_rehearsal"]
 
-_SIDES: Mapping[str, type[Side]] = {"anthropic": AnthropicSide, "openai": OpenaiSide}
+_SIDES: Mapping[str, type[Side]] = {
+    "anthropic": AnthropicSide,
+    "openai": OpenaiSide,
+    "gemini": GeminiSide,
+}
 PROVIDERS = tuple(_SIDES)
 KEY = "rehearsal-key"
 
@@ -145,6 +150,11 @@ class Rehearsal:
         self._server = _Server(config, started)
         asyncio.run(self._server.serve([listening]))
 
+    def close(self) -> None:
+        """Lets go of what is open; the counts stay."""
+        for side in self.sides.values():
+            side.close()
+
     def stop(self) -> None:
         """Ends `serve`."""
         self._server.should_exit = True
@@ -170,7 +180,8 @@ def _no_provider(request: Request) -> Response:
 
 def listening_socket(port: int) -> socket.socket:
     """A socket on 127.0.0.1 that listens at once; port 0 is any free one."""
-    listening = socket.socket()
+    # asyncio sends at once (no 40 ms a reply) only where the protocol is named.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
     listening.listen(256)
@@ -198,3 +209,4 @@ def running_rehearsal(
         finally:
             rehearsal.stop()
             thread.join(10)
+            rehearsal.close()

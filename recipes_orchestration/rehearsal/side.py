@@ -55,6 +55,9 @@ class Side:
         """Its endpoints."""
         return []
 
+    def close(self) -> None:
+        """Lets go of what is open."""
+
     def set_script(self, script: Script) -> None:
         """From now on; for the next batches alone when the script says so."""
         if script.batches is None:
