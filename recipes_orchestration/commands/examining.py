@@ -96,9 +96,13 @@ def _python() -> Finding:
 
 
 def _models(project: Project) -> Iterator[Finding]:
-    runs = {step.run for recipe in project.recipes.values() for step in recipe.steps}
-    for run in sorted(runs):
-        sentence = missing(load_operation(run))
+    runs = {
+        (step.run, step.provider is not None)
+        for recipe in project.recipes.values()
+        for step in recipe.steps
+    }
+    for run, on_model in sorted(runs):
+        sentence = missing(load_operation(run, on_model))
         yield Finding(f"step {run}", sentence is None, sentence or "can be loaded.")
 
 

@@ -91,7 +91,7 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
 
 def _step_spec(recipe: Recipe, step: Step) -> dg.AssetSpec:
     deps = [step_key(recipe.name, need) for need in step.needs] or [pages_key(recipe.source)]
-    operation = load_operation(step.run)
+    operation = load_operation(step.run, step.provider is not None)
     return dg.AssetSpec(
         key=step_key(recipe.name, step.name),
         deps=deps,
