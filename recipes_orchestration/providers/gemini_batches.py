@@ -129,8 +129,8 @@ class GeminiBatches:
         try:
             with self._sdk.told(f"cancel {id}"):
                 self._sdk.client.batches.cancel(name=id)
-        except SaidNo as no:
-            if no.account or no.status not in (400, 404):
+        except ProviderError:
+            if self._one(id).state is BatchState.RUNNING:
                 raise
 
     def _one(self, id: str) -> BatchStatus:
@@ -170,7 +170,9 @@ class GeminiBatches:
                     made = self._sdk.client.files.upload(
                         file=file,
                         config=types.UploadFileConfig(
-                            mime_type="application/jsonl", display_name=name
+                            mime_type="application/jsonl",
+                            display_name=name,
+                            http_options=self._sdk.uploading(),
                         ),
                     )
             except Refused:

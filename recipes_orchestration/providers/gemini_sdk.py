@@ -63,10 +63,11 @@ class GeminiSdk:
                 account=True,
             )
         self._http = GeminiHttp()
-        self.timeout = round(timeout * 1000)
+        self._base_url = base_url
+        self._timeout = round(timeout * 1000)
         options = types.HttpOptions(
             base_url=base_url,
-            timeout=self.timeout,
+            timeout=self._timeout,
             httpx_client=self._http,
             retry_options=types.HttpRetryOptions(attempts=ATTEMPTS),
         )
@@ -75,8 +76,12 @@ class GeminiSdk:
     def once(self) -> types.HttpOptions:
         """The options of a call that is made once whatever happens to it."""
         return types.HttpOptions(
-            timeout=self.timeout, retry_options=types.HttpRetryOptions(attempts=1)
+            timeout=self._timeout, retry_options=types.HttpRetryOptions(attempts=1)
         )
+
+    def uploading(self) -> types.HttpOptions | None:
+        """The options of an upload: by them it goes to the same gateway as all else."""
+        return types.HttpOptions(base_url=self._base_url) if self._base_url else None
 
     @contextmanager
     def told(self, doing: str, *, creates: bool = False) -> Generator[Exchange]:
