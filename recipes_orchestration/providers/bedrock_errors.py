@@ -26,7 +26,8 @@ ACCOUNT_CODES = frozenset(
 ACCOUNT_WORDS = re.compile(
     r"access ?denied|not authorized|don't have access|security token|quota|too many tokens per day"
     r"|credit|billing|payment|marketplace subscription|model identifier is invalid|end of its life"
-    r"|on-demand throughput|inference profile|(?:model|role|bucket).* not (?:found|exist|support)"
+    r"|on-demand throughput|inference profile"
+    r"|\b(?:model|role|bucket)\b.* (?:not found|does not exist|not available|not supported in)"
     r"|could not (?:resolve|validate) the (?:foundation )?model|cannot be assumed|assume role"
     r"|minimum (?:number )?of records|number of records",
     re.IGNORECASE,
