@@ -37,9 +37,9 @@ PARAMETERS = "recipes-parameters"
 # What of InvokeModel a batch record carries; anything else would travel as a header.
 INVOKE_CARRIED = frozenset({"modelId", "body", "contentType", "accept"})
 NO_CREDENTIALS = (
-    "AWS credentials are not set, and the step's code makes a request that is not in the batch and "
-    "has to be sent. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, where the "
-    "step runs, then run it again."
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and the step's code makes a request "
+    "that is not in the batch and has to be sent. Set them or AWS_PROFILE where the step runs, "
+    "then run it again."
 )
 NO_REGION = (
     "AWS_DEFAULT_REGION is not set, and the step's code makes a request that is not in the batch "

@@ -34,8 +34,7 @@ def quiet_sdk_logs() -> None:
     """Keeps the SDKs' loggers above DEBUG, whatever the root logger or their variables say."""
     for name in SDK_LOGGERS:
         logger = logging.getLogger(name)
-        if logger.getEffectiveLevel() < logging.INFO:
-            logger.setLevel(logging.INFO)
+        logger.setLevel(max(logging.INFO, logger.getEffectiveLevel()))
 
 
 def missing_extra(provider: str) -> MissingExtra:
@@ -71,20 +70,16 @@ class Sdk(Protocol):
         ...
 
 
-def with_key(
-    headers: Mapping[str, str], name: str, form: str, words: str, key: str | None
-) -> dict[str, str] | str:
-    """Headers with the key in place of the dummy; `words` when there is no key.
+def with_key(headers: Mapping[str, str], key: str | None, words: str) -> dict[str, str] | str:
+    """Headers with the key in place of the dummy, whichever holds it; `words` without a key.
 
     A request that carries another key is the code's own affair.
     """
-    given = dict(headers)
-    if given.get(name) != form.format(PLACEHOLDER):
-        return given
+    if not any(PLACEHOLDER in value for value in headers.values()):
+        return dict(headers)
     if not key:
         return words
-    given[name] = form.format(key)
-    return given
+    return {name: value.replace(PLACEHOLDER, key) for name, value in headers.items()}
 
 
 def no_key(variable: str) -> str:
@@ -179,13 +174,9 @@ class AnthropicMaker:
 
 
 def authorize_anthropic(headers: Mapping[str, str], options: SdkOptions) -> dict[str, str] | str:
-    """The key in `x-api-key`, or a bearer token in `authorization`, as the SDK would."""
-    key = options.api_key or os.environ.get("ANTHROPIC_API_KEY")
-    token = os.environ.get("ANTHROPIC_AUTH_TOKEN")
-    if not key and token and headers.get("x-api-key") == PLACEHOLDER:
-        given = {name: value for name, value in headers.items() if name != "x-api-key"}
-        return {**given, "authorization": f"Bearer {token}"}
-    return with_key(headers, "x-api-key", "{}", no_key("ANTHROPIC_API_KEY"), key)
+    """With the key or the token that the SDK would take; both travel as a bearer token."""
+    found = os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_AUTH_TOKEN")
+    return with_key(headers, options.api_key or found, no_key("ANTHROPIC_API_KEY"))
 
 
 class OpenAIMaker:
@@ -211,9 +202,9 @@ class OpenAIMaker:
 
 
 def authorize_openai(headers: Mapping[str, str], options: SdkOptions) -> dict[str, str] | str:
-    """The key as a bearer token."""
-    key = options.api_key or os.environ.get("OPENAI_API_KEY")
-    return with_key(headers, "authorization", "Bearer {}", no_key("OPENAI_API_KEY"), key)
+    """With the key that the SDK would take."""
+    found = os.environ.get("OPENAI_API_KEY")
+    return with_key(headers, options.api_key or found, no_key("OPENAI_API_KEY"))
 
 
 class GeminiMaker:
@@ -239,9 +230,9 @@ class GeminiMaker:
 
 
 def authorize_gemini(headers: Mapping[str, str], options: SdkOptions) -> dict[str, str] | str:
-    """The key in `x-goog-api-key`; GOOGLE_API_KEY goes first, as in the SDK."""
-    key = options.api_key or os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY")
-    return with_key(headers, "x-goog-api-key", "{}", no_key("GEMINI_API_KEY"), key)
+    """With the key that the SDK would take: GOOGLE_API_KEY goes first."""
+    found = os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY")
+    return with_key(headers, options.api_key or found, no_key("GEMINI_API_KEY"))
 
 
 Authorize = Callable[[Mapping[str, str], SdkOptions], "dict[str, str] | str"]
