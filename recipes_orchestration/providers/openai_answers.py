@@ -92,9 +92,9 @@ def _response_stop(body: Mapping[str, Any]) -> tuple[Stop, str]:
 
 def _embedding(body: Mapping[str, Any]) -> Answer:
     data = body.get("data")
-    if not isinstance(data, list) or len(as_list(data)) != 1:
+    if not isinstance(data, list) or len(as_list(data)) > 1:
         raise _shapeless("one vector in data")
-    vector = _vector(as_dict(as_list(data)[0]).get("embedding"))
+    vector = _vector(as_dict(as_list(data)[0]).get("embedding")) if data else ()
     return Answer(
         stop=Stop.COMPLETE if vector else Stop.EMPTY,
         usage=_usage(body, "prompt_tokens", "completion_tokens"),

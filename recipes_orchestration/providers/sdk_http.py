@@ -62,6 +62,7 @@ class SdkHttp:
         self._sdk = sdk
         self._client = client
         self._manners = manners
+        self._key = str(getattr(client, "api_key", None) or "")
         self._as_response = httpx2.Response
         # `OSError`, `ValueError` and `TypeError`: what a bad address or key raises in the client.
         http = (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL)
@@ -158,6 +159,7 @@ class SdkHttp:
         told = as_dict(parse(body))
         known = bool(as_dict(told.get("error")))
         words = self._manners.words(told) if known else tidy(body[:300].decode(errors="replace"))
+        words = words.replace(self._key, "[key]") if self._key else words
         blamed = status in ACCOUNT_STATUSES or (known and self._manners.account(told))
         # No provider answers these without words of its own: the address leads elsewhere.
         blamed = blamed or (status in (404, 405) and (creates or not known))
@@ -165,8 +167,7 @@ class SdkHttp:
         title, words = self._manners.title, words.rstrip(".") or "no words"
         if status not in REFUSALS or (status == 429 and not blamed):
             return ProviderError(
-                f"{title} answered {doing} with HTTP {status}: {words}; "
-                "it is asked again later."
+                f"{title} answered {doing} with HTTP {status}: {words}; it is asked again later."
             )
         wait = _retry_after(headers) or self._manners.wait(status, words)
         todo = "Set it right there, then go on." if blamed else "Change what is asked, or skip it."
