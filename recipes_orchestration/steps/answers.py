@@ -18,8 +18,8 @@ __all__ = ["LONGEST_ANSWER", "json_of", "schema_problem", "text_of"]
 LONGEST_ANSWER = 2_000_000
 """Characters of an answer; more is no transcription of a page but a model going round."""
 
-# The whole answer in one code fence, as models like to wrap it; fences within a text stay.
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*\1\s*", re.DOTALL)
+# The first line of an answer that stands in a code fence, as models like to wrap it.
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*[\w+-]{0,30}[ \t]*\r?")
 _LONGEST_WORDS = 200
 _LONGEST_NAME = 40
 
@@ -40,11 +40,11 @@ def json_of(answer: Answer, schema: Mapping[str, Any]) -> Any:
     Raises `StepError` when it is not JSON or does not follow the schema, naming the place and the
     rule but not what stands there: it may be private.
     """
-    text = _unfenced(_bounded(answer))
+    text = _storable(_unfenced(_bounded(answer)))
     try:
         value = json.loads(text, parse_constant=_not_json, parse_float=_finite)
-        if "\\u" in text:
-            value = json.loads(_storable(json.dumps(value, ensure_ascii=False)))
+        if "\\u" in text:  # what cannot be stored may be written as an escape
+            value = _storable_value(value)
     except RecursionError:
         raise StepError("The answer is JSON nested too deep to be read.") from None
     except ValueError as error:
@@ -66,17 +66,16 @@ def schema_problem(schema: Mapping[str, Any]) -> str | None:
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import Draft202012Validator, validator_for
 
-    outside = next((ref for ref in _references(schema) if not ref.startswith("#")), None)
-    if outside is not None:
-        return f"$ref {_short(outside, 60)} leads outside; write what it stands for into the schema"
     try:
-        validator_for(schema, default=Draft202012Validator).check_schema(dict(schema))
-        # A reference that leads nowhere shows only when it is followed.
-        for _ in _validator(canonical_json(schema)).iter_errors({}):
-            pass
         for ref in _references(schema):
+            if not ref.startswith("#"):
+                return f"$ref {_short(ref, 60)} leads outside; write what it means into the schema"
             if not _leads_somewhere(schema, ref):
                 return f"$ref {_short(ref, 60)} leads nowhere in the schema"
+        validator_for(schema, default=Draft202012Validator).check_schema(dict(schema))
+        # A circle of references shows only when they are followed.
+        for _ in _validator(canonical_json(schema)).iter_errors({}):
+            pass
     except SchemaError as error:
         return f"{_where(error)} is not right: {_short(error.message, _LONGEST_WORDS)}"
     except Exception as error:  # noqa: BLE001 - unknown drafts, patterns that are none, circles
@@ -132,11 +131,17 @@ def _bounded(answer: Answer) -> str:
 
 
 def _unfenced(text: str) -> str:
-    fenced = _FENCE.fullmatch(text) if text.lstrip()[:3] in ("```", "~~~") else None
-    # Two fenced blocks with words between them begin and end like one.
-    if fenced is None or f"\n{fenced[1]}" in fenced[2]:
+    """What stands in one code fence around all of the text; fences within a text stay."""
+    whole = text.strip()
+    opening, _, rest = whole.partition("\n")
+    fence = _FENCE.fullmatch(opening)
+    if fence is None:
         return text
-    return fenced[2]
+    inside, _, closing = rest.rpartition("\n")
+    # Two fenced blocks with words between them begin and end like one.
+    if closing.strip() != fence[1] or f"\n{fence[1]}" in f"\n{inside}":
+        return text
+    return inside
 
 
 def _storable(text: str) -> str:
@@ -145,6 +150,16 @@ def _storable(text: str) -> str:
     except UnicodeEncodeError:
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\0", "\ufffd")
+
+
+def _storable_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return _storable(value)
+    if isinstance(value, list):
+        return [_storable_value(each) for each in value]
+    if isinstance(value, dict):
+        return {_storable(name): _storable_value(each) for name, each in value.items()}
+    return value
 
 
 def _not_json(word: str) -> Any:
