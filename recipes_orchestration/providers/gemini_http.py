@@ -8,6 +8,7 @@ place of the one that the SDK made. Address, key, headers, timeouts and retries 
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -46,9 +47,9 @@ class Exchange:
 class GeminiHttp(httpx2.Client):
     """Connections for any number of threads; each thread's call has an exchange of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificates: ssl.SSLContext) -> None:
         limits = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
-        super().__init__(follow_redirects=True, limits=limits)
+        super().__init__(verify=certificates, follow_redirects=True, limits=limits)
         self._here = threading.local()
 
     @contextmanager
