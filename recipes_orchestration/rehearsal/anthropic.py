@@ -182,7 +182,7 @@ class AnthropicSide(Side):
             return _unknown(request)
         if batch.look(read=False) is not Phase.ENDED:
             return _error(400, f"Batch {batch.id} cannot be deleted: it is still processing.")
-        del self.batches[batch.id]
+        batch.deleted = True
         answer = {"id": batch.id, "type": "message_batch_deleted"}
         return JSONResponse(answer, headers=_headers())
 

@@ -54,6 +54,7 @@ class Batch:
     ended: datetime | None = None
     end: End | None = None
     fates: list[Fate] = field(default_factory=list[Fate])
+    deleted: bool = False
     doomed: bool = False  # accepted, but it will fail validation
 
     @property

@@ -192,7 +192,7 @@ class GeminiSide(FilesSide):
         batch = self._found(request)
         if batch is None:
             return error(404)
-        del self.batches[batch.id]
+        batch.deleted = True
         return JSONResponse({})
 
     def _found(self, request: Request) -> Batch | None:

@@ -113,7 +113,7 @@ class FilesSide(Side):
             request.headers.get("x-goog-upload-header-content-type", "application/jsonl"),
             SpooledTemporaryFile[bytes](max_size=IN_MEMORY),
         )
-        url = f"{_url(request)}{request.url.path.removeprefix('/gemini')}?upload_id={id}&upload_protocol=resumable"
+        url = f"{str(request.url).partition('?')[0]}?upload_id={id}&upload_protocol=resumable"
         headers = {"x-goog-upload-url": url, "x-goog-upload-status": "active"}
         return JSONResponse({}, headers=headers)
 

@@ -12,12 +12,16 @@ from typing import Any
 import uvicorn
 from pydantic import ValidationError
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .anthropic import AnthropicSide
+from .bedrock import BedrockSide
+from .bedrock_store import BUCKET, REGION, SECRET
+from .bedrock_store import KEY as AWS_KEY
 from .gemini import GeminiSide
 from .openai import OpenaiSide
 from .script import Script
@@ -29,6 +33,7 @@ _SIDES: Mapping[str, type[Side]] = {
     "anthropic": AnthropicSide,
     "openai": OpenaiSide,
     "gemini": GeminiSide,
+    "bedrock": BedrockSide,
 }
 PROVIDERS = tuple(_SIDES)
 KEY = "rehearsal-key"
@@ -97,7 +102,27 @@ class Rehearsal:
         if "gemini" in self.sides:
             found["GOOGLE_GEMINI_BASE_URL"] = self.base_url("gemini")
             found["GEMINI_API_KEY"] = KEY
+        bedrock = self.sides.get("bedrock")
+        if isinstance(bedrock, BedrockSide):
+            found["AWS_ENDPOINT_URL_BEDROCK"] = self.base_url("bedrock")
+            found["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"] = self.base_url("bedrock")
+            found["AWS_ENDPOINT_URL_S3"] = bedrock.store.url
+            found["AWS_ACCESS_KEY_ID"] = AWS_KEY
+            found["AWS_SECRET_ACCESS_KEY"] = SECRET
+            found["AWS_DEFAULT_REGION"] = REGION
         return found
+
+    @property
+    def s3_url(self) -> str:
+        """Where S3 is; it has a bucket `rehearsal`. Only when Bedrock is rehearsed."""
+        bedrock = self.sides["bedrock"]
+        assert isinstance(bedrock, BedrockSide)
+        return bedrock.store.url
+
+    @property
+    def bucket(self) -> str:
+        """The bucket that is there from the beginning."""
+        return BUCKET
 
     def app(self) -> Starlette:
         """The web application."""
@@ -134,7 +159,7 @@ class Rehearsal:
         side = self.sides.get(request.path_params["provider"])
         if side is None:
             return _no_provider(request)
-        return JSONResponse({"finished": side.finish()})
+        return JSONResponse({"finished": await run_in_threadpool(side.finish)})
 
     def serve(self, listening: socket.socket, started: threading.Event | None = None) -> None:
         """Serves until `stop`; blocks."""

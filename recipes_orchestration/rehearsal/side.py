@@ -88,19 +88,17 @@ class Side:
         return left.pop(0) if left else 200
 
     def found(self, id: str) -> Batch | None:
-        """The batch of an id, None when it is not known or said to be forgotten."""
+        """The batch of an id, None when it is not known, deleted or said to be forgotten."""
         batch = self.batches.get(id)
-        if batch is None or self.forgets(batch):
-            return None
-        return batch
+        return None if batch is None or self.forgets(batch) else batch
 
     def forgets(self, batch: Batch) -> bool:
-        """Whether the script says that this batch is forgotten."""
+        """Whether this batch is deleted, or the script says that it is forgotten."""
         gone = {*self.script.forget, *batch.script.forget}
-        return batch.id in gone or "*" in gone
+        return batch.deleted or batch.id in gone or "*" in gone
 
     def newest(self) -> list[Batch]:
-        """All batches that are not forgotten, the newest first."""
+        """All batches that are neither deleted nor forgotten, the newest first."""
         return [each for each in reversed(list(self.batches.values())) if not self.forgets(each)]
 
     def fate(self, asked: Asked) -> Fate:
