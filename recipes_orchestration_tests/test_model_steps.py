@@ -106,7 +106,7 @@ def test_settings_reach_the_question() -> None:
 
 
 def test_an_empty_question_is_refused() -> None:
-    with pytest.raises(StepError, match="question of the step 's' on .* is empty"):
+    with pytest.raises(StepError, match=r"question of the step 's' on .* is empty"):
         ask("prompt", context("{text}", needs={"read": {"text": " "}}))
 
 

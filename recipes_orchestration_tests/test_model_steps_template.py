@@ -115,7 +115,7 @@ def test_any_text_is_a_template_or_a_mistake_with_a_line(text: str) -> None:
         parts = parse_template(text)
     except TemplateError as error:
         line = error.line
-        assert 1 <= line <= text.count("\n") + 1  # noqa: PT017
+        assert 1 <= line <= text.count("\n") + 1
         return
     again = "".join(
         str(part) if isinstance(part, Slot) else part.replace("{", "{{").replace("}", "}}")
