@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import dataclass
 
-from ..errors import PlaceError, RecipesError
+from ..errors import PlaceError
 from ..ledger.tasks import TaskRow
 from ..places.place import State
-from ..places.processes import process_lives
 from ..runner.work import FailureKind
 from ..stages import Stage
+from .adopt import adopt, give_up, standings
 from .engine import Engine
-from .land import land_chunk
 from .look import BatchView, PageState, look
 from .reuse import reuse_results
 from .send import send
 
-__all__ = ["Seen", "advance", "give_up", "run_stage"]
+__all__ = ["Seen", "advance", "give_up_all", "run_stage"]
 
-# A task of a process on another machine counts as lost when its heartbeat is this old, in seconds.
-LOST_AFTER = 180.0
-BEAT_EVERY = 10.0
+MOST_PAUSE = 60.0
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,8 @@ class Seen:
     `view` is the batch as it stands, or None while tasks are open and nothing else was looked
     at. `landed` counts the rows that landed in this call, `open` the tasks that are still open,
     `elsewhere` whether pages wait for a task of another batch or run. `failure` is why a task
-    failed as a whole.
+    failed as a whole or waits for a person, `waiting` why nothing more is sent now. `remote` are
+    the open tasks that go on without this process.
     """
 
     view: BatchView | None
@@ -41,35 +37,59 @@ class Seen:
     open: int = 0
     elsewhere: bool = False
     failure: str | None = None
+    waiting: str | None = None
+    remote: tuple[TaskRow, ...] = ()
 
     @property
     def at_rest(self) -> bool:
         """Whether calling again would find nothing to wait for."""
-        return self.open == 0 and not self.elsewhere
+        return self.open == 0 and not self.elsewhere and self.waiting is None
+
+    @property
+    def goes_on_without_us(self) -> bool:
+        """Whether all that is waited for happens without this process."""
+        return not self.at_rest and not self.elsewhere and self.open == len(self.remote)
 
 
-def advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str] = ()) -> Seen:
+def advance(
+    engine: Engine, stage: Stage, batch: str, steps: Collection[str] = (), *, now: bool = False
+) -> Seen:
     """Looks, adopts, lands and sends once; may be called any number of times from anywhere.
 
-    `steps` are those of the stage that are wanted (all when none is named).
+    `steps` are those of the stage that are wanted (all when none is named). `now`: a person waits
+    for it, so nothing goes as a batch.
     """
     chosen = tuple(step.name for step in stage.steps if not steps or step.name in steps)
+    place = engine.place(stage.place)
     tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
-    landed, still_open, failure = _adopt(engine, tasks)
-    if failure is not None:
-        return Seen(None, landed, still_open, failure=failure)
-    if still_open:
-        return Seen(None, landed, still_open)
+    adopted = adopt(engine, tasks)
+    landed = adopted.landed
+    remote = tuple(task for task in adopted.open if not place.ends_here(task.remote_id))
+    if adopted.failure is not None or (adopted.open and place.ends_here(None)):
+        return Seen(None, landed, len(adopted.open), failure=adopted.failure, remote=remote)
     view = look(engine, stage.recipe, batch, chosen)
     if reused := reuse_results(engine, view, chosen):
         landed += reused
         view = look(engine, stage.recipe, batch, chosen)
     if not _anything_to_send(view, chosen):
-        return Seen(view, landed)
-    if send(engine, stage, view, chosen) is not None:
-        return Seen(view, landed, open=1)
-    _drop_lost_claims(engine, view, chosen)
-    return Seen(view, landed, elsewhere=True)
+        return Seen(view, landed, len(adopted.open), remote=remote)
+    sending = send(engine, stage, view, chosen, now=now)
+    if sending.sent or sending.landed or sending.waiting:
+        return _sent(engine, stage, batch, landed + sending.landed, sending.waiting)
+    if sending.rival:
+        _drop_lost_claims(engine, view, chosen)
+        return Seen(view, landed, len(adopted.open), elsewhere=True, remote=remote)
+    return Seen(view, landed, len(adopted.open), remote=remote)
+
+
+def _sent(engine: Engine, stage: Stage, batch: str, landed: int, waiting: str | None) -> Seen:
+    place = engine.place(stage.place)
+    tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
+    remote = tuple(task for task in tasks if not place.ends_here(task.remote_id))
+    if tasks or waiting:
+        return Seen(None, landed, len(tasks), waiting=waiting, remote=remote)
+    # What was decided while it was packed may be all there was: the next look will tell.
+    return Seen(None, landed, elsewhere=True)
 
 
 def run_stage(
@@ -80,11 +100,15 @@ def run_stage(
     *,
     on_landed: Callable[[int], None] | None = None,
     poll_seconds: float = 5.0,
-) -> BatchView:
+    now: bool = False,
+    defer: Callable[[Seen], bool] | None = None,
+) -> BatchView | None:
     """Advances until nothing of the stage is left to do here, and gives the batch as it stands.
 
-    `on_landed` is told how many rows each call landed. Raises `PlaceError` when a task failed as
-    a whole: its pages are not to blame and stay to do.
+    `on_landed` is told how many rows each call landed. While all that is waited for goes on
+    without this process, `defer` is asked: True ends the call with None, and nothing is given up.
+    Raises `PlaceError` when a task failed as a whole or waits for a person, or, without `defer`,
+    when the place is paused until a person resumes it: the pages are not to blame and stay to do.
     """
     place = engine.place(stage.place)
     # A file that could not be fetched in an earlier run may well be there now.
@@ -92,105 +116,52 @@ def run_stage(
     pause = 0.05
     try:
         while True:
-            seen = advance(engine, stage, batch, steps)
+            seen = advance(engine, stage, batch, steps, now=now)
             if on_landed is not None and seen.landed:
                 on_landed(seen.landed)
             if seen.failure is not None:
                 raise PlaceError(seen.failure)
             if seen.at_rest:
                 return seen.view or look(engine, stage.recipe, batch, steps)
-            pause = 0.05 if seen.landed else min(poll_seconds, pause * 2)
+            if seen.goes_on_without_us:
+                if defer is not None and defer(seen):
+                    return None
+                if defer is None and not seen.open:
+                    _raise_if_paused(engine, stage)
+            pause = 0.05 if seen.landed else _longer(pause, poll_seconds, seen)
             place.wait(pause)
     except BaseException:
-        if place.in_process:
-            give_up(engine, stage, batch)
+        give_up_all(engine, stage, batch)
         raise
 
 
-def give_up(engine: Engine, stage: Stage, batch: str) -> None:
-    """Ends this engine's own tasks of the batch: what they finished lands, the rest is freed."""
+def _longer(pause: float, poll_seconds: float, seen: Seen) -> float:
+    """Twice as long each time: up to the poll for work here, up to a minute for work elsewhere."""
+    most = max(poll_seconds, MOST_PAUSE) if seen.goes_on_without_us else poll_seconds
+    if pause * 2 <= poll_seconds:
+        return pause * 2
+    return min(most, max(pause * 1.2, poll_seconds))
+
+
+def _raise_if_paused(engine: Engine, stage: Stage) -> None:
+    pause = engine.ledger.pauses.of(stage.place)
+    if pause is not None and pause.until is None:
+        raise PlaceError(engine.paused(stage.place) or pause.words)
+
+
+def give_up_all(engine: Engine, stage: Stage, batch: str) -> None:
+    """Ends this engine's own tasks of the batch that end with this process.
+
+    What they finished lands, the rest is freed. A batch at a provider stays open, to be adopted.
+    """
+    place = engine.place(stage.place)
     for task in engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch):
-        if task.owner != engine.owner:
-            continue
-        if task.remote_id is not None:
-            engine.place(task.place).cancel(task.remote_id)
-            with suppress(RecipesError):  # the first error is the one to be told
-                _land(engine, task)
-        engine.ledger.tasks.dropped(task.id, "stopped before it ended")
+        if task.owner == engine.owner and place.ends_here(task.remote_id):
+            give_up(engine, task)
 
 
 def _anything_to_send(view: BatchView, steps: tuple[str, ...]) -> bool:
     return any(view.steps[step].count(PageState.TODO) for step in steps)
-
-
-def _adopt(engine: Engine, tasks: list[TaskRow]) -> tuple[int, int, str | None]:
-    """Asks the place about each open task: rows landed, tasks still open, and why one failed."""
-    landed = 0
-    still_open = 0
-    failure: str | None = None
-    for task in tasks:
-        state, words = _state_of(engine, task)
-        if state is State.LOST:
-            engine.ledger.tasks.dropped(task.id, words)
-            continue
-        landed += _land(engine, task)
-        if state is State.RUNNING:
-            still_open += 1
-        elif state is State.FAILED:
-            engine.place(task.place).cancel(task.remote_id or "")
-            engine.ledger.tasks.dropped(task.id, words)
-            failure = words
-        else:
-            _close(engine, task)
-    return landed, still_open, failure
-
-
-def _state_of(engine: Engine, task: TaskRow) -> tuple[State, str]:
-    """How the task stands; from its owner where the place cannot tell."""
-    place = engine.place(task.place)
-    remote_id = task.remote_id or place.find(task.name)
-    if remote_id is None:
-        return _by_owner(engine, task, "it was never sent")
-    if task.remote_id is None:
-        engine.ledger.tasks.sent(task.id, remote_id)
-    state, words = place.statuses([remote_id])[remote_id]
-    if state is State.UNKNOWN:
-        return _by_owner(engine, task, words)
-    if state is not State.LOST and task.owner == engine.owner and _age(task) > BEAT_EVERY:
-        engine.ledger.tasks.beat([task.id], engine.owner)
-    return state, words
-
-
-def _by_owner(engine: Engine, task: TaskRow, words: str) -> tuple[State, str]:
-    """Where the place cannot tell: the owner is at work on it, or dead, or has gone quiet."""
-    if (
-        task.owner == engine.owner
-        or process_lives(task.owner.partition("/")[0]) is False
-        or _age(task) > LOST_AFTER
-    ):
-        return State.LOST, words
-    return State.RUNNING, words
-
-
-def _age(task: TaskRow) -> float:
-    return time.time() - (task.heartbeat_at or task.created_at).timestamp()
-
-
-def _land(engine: Engine, task: TaskRow) -> int:
-    if task.remote_id is None:
-        return 0
-    return sum(
-        land_chunk(engine, task, chunk)
-        for chunk in engine.place(task.place).results(task.remote_id)
-    )
-
-
-def _close(engine: Engine, task: TaskRow) -> None:
-    """The task has ended and all it gave has landed: one file a step, then its row is closed."""
-    engine.ledger.tasks.ended(task.id)
-    for step in task.fingerprints:
-        engine.library.compact(task.recipe, step, task.batch)
-    engine.ledger.tasks.landed(task.id)
 
 
 def _drop_lost_claims(engine: Engine, view: BatchView, steps: tuple[str, ...]) -> None:
@@ -201,10 +172,11 @@ def _drop_lost_claims(engine: Engine, view: BatchView, steps: tuple[str, ...]) -
         for page_id, state in view.steps[step].states.items()
         if state in (PageState.TODO, PageState.WAITING)
     }
-    for task_id in set(engine.ledger.tasks.claimed(keys).values()):
-        task = engine.ledger.tasks.get(task_id)
-        if task is None:
-            continue
-        state, words = _state_of(engine, task)
-        if state is State.LOST:
-            engine.ledger.tasks.dropped(task.id, words)
+    found = [
+        engine.ledger.tasks.get(task_id)
+        for task_id in sorted(set(engine.ledger.tasks.claimed(keys).values()))
+    ]
+    tasks = [task for task in found if task is not None]
+    for task_id, standing in standings(engine, tasks).items():
+        if standing.state is State.LOST:
+            engine.ledger.tasks.dropped(task_id, standing.words)

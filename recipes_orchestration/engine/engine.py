@@ -10,12 +10,13 @@ from uuid import uuid4
 from ..ledger.database import Ledger, open_ledger
 from ..library.library import Library
 from ..pages.source import Source
-from ..places.local import LocalPlace
+from ..place_settings import CloudSettings
 from ..places.place import Place
 from ..places.processes import this_process
 from ..project import Project
 from ..recipe import Recipe
 from ..stages import Stage, stages_of
+from .opening import open_place
 
 __all__ = ["Engine", "open_engine"]
 
@@ -50,14 +51,27 @@ class Engine:
     def place(self, name: str) -> Place:
         """The place of that name, opened at its first use."""
         if name not in self.places:
-            limits = self.project.limits
-            self.places[name] = LocalPlace(
-                workers=self.project.local.processes,
-                page_timeout=limits.page_timeout,
-                land_every_pages=limits.land_every_pages,
-                land_every_seconds=limits.land_every_seconds,
-            )
+            self.places[name] = open_place(self.project, name)
         return self.places[name]
+
+    def paused(self, place: str) -> str | None:
+        """Why nothing is sent to the place now; None when it is not paused."""
+        pause = self.ledger.pauses.of(place)
+        if pause is None:
+            return None
+        if pause.until is not None:
+            return f"{place} is paused until {pause.until:%H:%M} UTC: {pause.words}"
+        return f"{place} is paused: {pause.words} Mend it, then run: recipes resume {place}"
+
+    def slots(self, place: str) -> int | None:
+        """How many more tasks with a slot the place may have open; None where there are none."""
+        most = self.place(place).max_open
+        return None if most is None else max(0, most - self.ledger.tasks.slots_taken(place))
+
+    def on_expired(self, place: str) -> str:
+        """How pages go on whose time at the place was over: `batch`, `calls` or `hold`."""
+        settings = self.project.places.get(place)
+        return settings.on_expired if isinstance(settings, CloudSettings) else "batch"
 
     def close(self) -> None:
         """Ends the workers of the places and the connections to the ledger."""

@@ -1,10 +1,11 @@
-"""Land: outcomes of a task become rows of the library, or failures in the ledger."""
+"""Land: outcomes of a task become results in the library and failures in the ledger."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from ..ledger.holds import Failure
 from ..ledger.tasks import TaskRow
@@ -16,13 +17,17 @@ from .engine import Engine
 
 __all__ = ["land_chunk"]
 
+# Failures that no page is to blame for: no attempt is counted.
+_UNCOUNTED = (FailureKind.ACCOUNT, FailureKind.STOPPED)
+
 
 def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk) -> int:
     """Writes a chunk and gives how many rows landed. Landing a chunk twice changes nothing.
 
     Results first, failures after: a kill in between costs a failed page one attempt that is not
-    counted. Outcomes for a page or step that the task was not sent for are left out. Raises
-    `SourceError` when pages could not be fetched because the source cannot be reached.
+    counted. Outcomes for a page or step that the task was not sent for are left out. A failure of
+    the account pauses the place. Raises `SourceError` when pages could not be fetched because the
+    source cannot be reached.
     """
     sha_of = dict(task.pages)
     wanted = [
@@ -35,12 +40,16 @@ def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk) -> int:
     for step, results in _results(task, wanted, sha_of, twins).items():
         engine.library.land(task.recipe, step, task.batch, task.name, chunk.part, results)
         landed += len(results)
-    if any(each.failure and each.failure.kind is FailureKind.SOURCE for each in wanted):
+    failed = [outcome for outcome in wanted if outcome.failure is not None]
+    kinds = {outcome.failure.kind: outcome.failure.words for outcome in failed if outcome.failure}
+    if FailureKind.SOURCE in kinds:
         # With the whole source away, no page is to blame: this raises and nothing is counted.
         engine.source(task.source).list_root()
-    failed = _failures(engine, task, wanted, sha_of, twins)
-    if failed:
-        engine.ledger.holds.failed_many(failed)
+    counted = _failures(engine, task, failed, sha_of, twins)
+    if counted:
+        engine.ledger.holds.failed_many(counted)
+    if FailureKind.ACCOUNT in kinds:
+        engine.ledger.pauses.pause(task.place, kinds[FailureKind.ACCOUNT])
     return landed
 
 
@@ -65,35 +74,48 @@ def _results(
             continue
         sha256 = sha_of[outcome.page_id]
         for page_id in twins[sha256]:
-            by_step[outcome.step].append(
-                Result(
-                    page_id=page_id,
-                    key=page_key(task.fingerprints[outcome.step], sha256),
-                    value=outcome.value,
-                    # Work done once is counted once: the twins cost nothing.
-                    seconds=outcome.seconds if page_id == outcome.page_id else 0.0,
-                    task=task.name,
-                    landed_at=now,
-                )
-            )
+            key = page_key(task.fingerprints[outcome.step], sha256)
+            by_step[outcome.step].append(_result(task, outcome, page_id, key, now))
     return by_step
+
+
+def _result(task: TaskRow, outcome: Outcome, page_id: str, key: str, now: datetime) -> Result:
+    # Work done once is counted once: the twins cost nothing.
+    own = page_id == outcome.page_id
+    spent = outcome.spent
+    usd = None if spent is None else spent.usd
+    return Result(
+        page_id=page_id,
+        key=key,
+        value=outcome.value,
+        seconds=outcome.seconds if own else 0.0,
+        task=task.name,
+        landed_at=now,
+        model=None if spent is None else spent.model,
+        tokens_in=spent.tokens_in if spent and own else None,
+        tokens_out=spent.tokens_out if spent and own else None,
+        tokens_cached=spent.tokens_cached if spent and own else None,
+        cost_usd=usd if own or usd is None else Decimal(0),
+        price=None if spent is None else spent.basis,
+    )
 
 
 def _failures(
     engine: Engine,
     task: TaskRow,
-    outcomes: Sequence[Outcome],
+    failed: Sequence[Outcome],
     sha_of: dict[str, str],
     twins: dict[str, list[str]],
 ) -> list[Failure]:
-    failed = [outcome for outcome in outcomes if outcome.failure is not None]
     if not failed:
         return []
     before = engine.ledger.holds.attempts_of(task.recipe, task.source, task.batch)
-    tries = engine.project.limits.tries
     rows: list[Failure] = []
     for outcome in failed:
         assert outcome.failure is not None
+        kind = outcome.failure.kind
+        if kind in _UNCOUNTED:
+            continue
         sha256 = sha_of[outcome.page_id]
         key = page_key(task.fingerprints[outcome.step], sha256)
         for page_id in twins[sha256]:
@@ -107,9 +129,16 @@ def _failures(
                     batch=task.batch,
                     page_id=page_id,
                     key=key,
-                    reason=outcome.failure.kind.value,
+                    reason=kind.value,
                     words=outcome.failure.words,
-                    hold=outcome.failure.kind is FailureKind.UNREADABLE or attempts >= tries,
+                    hold=_is_held(engine, task, kind, attempts),
                 )
             )
     return rows
+
+
+def _is_held(engine: Engine, task: TaskRow, kind: FailureKind, attempts: int) -> bool:
+    """Whether the page waits for a person now."""
+    if kind is FailureKind.UNREADABLE or attempts >= engine.project.limits.tries:
+        return True
+    return kind is FailureKind.EXPIRED and engine.on_expired(task.place) == "hold"

@@ -19,7 +19,7 @@ from ..errors import PlaceError, RecipesError
 from ..runner.run_pages import Setting, run_pages
 from ..runner.work import Failure, FailureKind, Outcome, PageWork, TaskSpec
 from ..steps.registry import load_operation
-from .place import Chunk, State
+from .place import Chunk, Package, Sent, Sought, Standing, State
 from .processes import process_lives, this_process
 
 __all__ = ["LocalPlace"]
@@ -32,7 +32,7 @@ MANY = 8
 class _Task:
     """A task that runs in this process. `lock` guards everything below it."""
 
-    spec: TaskSpec
+    name: str
     setting: Setting
     lock: threading.Lock = field(default_factory=threading.Lock)
     futures: set[Future[list[Outcome]]] = field(default_factory=set[Future[list[Outcome]]])
@@ -55,7 +55,9 @@ class LocalPlace:
     """
 
     name = "local"
-    in_process = True
+    max_open: int | None = None
+    settle_seconds = 0.0
+    overdue_seconds: float | None = None
 
     def __init__(
         self,
@@ -75,11 +77,23 @@ class LocalPlace:
         # Two places of one process are told apart: each knows its own tasks only.
         self._here = f"{this_process()}/{uuid4().hex[:12]}"
 
-    def submit(self, task: TaskSpec) -> str:
+    def takes_slot(self, pages: int, *, now: bool) -> bool:  # noqa: ARG002
+        """Never: the pool's workers are the bound."""
+        return False
+
+    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Package]:  # noqa: ARG002
+        """All the work as one task."""
+        yield Package(pages=tuple(page.page_id for page in spec.pages), content=spec)
+
+    def discard(self, package: Package) -> None:
+        """Nothing is held by a package."""
+
+    def submit(self, name: str, package: Package) -> str:
         """Hands the task's pages to the workers. Raises `PlaceError` when they cannot start."""
+        task: TaskSpec = package.content
         setting = Setting(task.steps, task.reader, task.import_path, task.max_pixels)
-        running = _Task(spec=task, setting=setting, pages_left=len(task.pages))
-        remote_id = f"{self._here}/{task.name}"
+        running = _Task(name=name, setting=setting, pages_left=len(task.pages))
+        remote_id = f"{self._here}/{name}"
         self._tasks[remote_id] = running
         several = any(load_operation(step.run).many is not None for step in task.steps)
         size = MANY if several else 1
@@ -87,17 +101,17 @@ class LocalPlace:
             self._schedule(running, task.pages[start : start + size])
         return remote_id
 
-    def find(self, name: str) -> str | None:
+    def find(self, sought: Sought) -> str | None:
         """The task's id when it runs in this process: no other one can be reached from here."""
-        return next((id for id, task in self._tasks.items() if task.spec.name == name), None)
+        return next((id for id, task in self._tasks.items() if task.name == sought.name), None)
 
-    def statuses(self, remote_ids: Collection[str]) -> Mapping[str, tuple[State, str]]:
+    def statuses(self, remote_ids: Collection[str]) -> Mapping[str, Standing]:
         """How each task stands; a task of a dead process of this machine is LOST."""
         return {remote_id: self._status(remote_id) for remote_id in remote_ids}
 
-    def results(self, remote_id: str) -> Iterator[Chunk]:
+    def results(self, sent: Sent) -> Iterator[Chunk]:
         """One chunk when enough has come, or enough time has passed, or the task has ended."""
-        task = self._tasks.get(remote_id)
+        task = self._tasks.get(sent.remote_id)
         if task is None or not self._due(task):
             return
         with task.lock:
@@ -125,6 +139,17 @@ class LocalPlace:
             # The pool has handed its pages out already, and its workers would begin them.
             self._end_workers()
 
+    def bill(self, remote_id: str) -> None:
+        """Nothing is billed here."""
+
+    def forget(self, remote_id: str) -> None:
+        """Lets go of the task's results, which have landed."""
+        self._tasks.pop(remote_id, None)
+
+    def ends_here(self, remote_id: str | None) -> bool:  # noqa: ARG002
+        """Always: the workers are children of the process that sent the task."""
+        return True
+
     def wait(self, seconds: float) -> None:
         """Returns when a chunk is due or a task has ended, at the latest after `seconds`."""
         self._news.wait(seconds)
@@ -141,21 +166,23 @@ class LocalPlace:
             pool.stop()
             pool.join()
 
-    def _status(self, remote_id: str) -> tuple[State, str]:
+    def _status(self, remote_id: str) -> Standing:
         task = self._tasks.get(remote_id)
         if task is not None:
             if task.failure:
-                return State.FAILED, task.failure
+                return Standing(State.FAILED, task.failure)
             if task.pages_left:
-                return State.RUNNING, f"{task.pages_left} pages left"
-            return State.ENDED, ""
+                return Standing(State.RUNNING, f"{task.pages_left} pages left")
+            return Standing(State.ENDED)
         if remote_id.rpartition("/")[0] == self._here:
-            return State.LOST, "it was given up here"
+            return Standing(State.LOST, "it was given up here")
         process = remote_id.partition("/")[0]
         lives = process_lives(process)
         if lives is None or process == this_process():
-            return State.UNKNOWN, "it runs where this process cannot look"
-        return (State.RUNNING, "in another process") if lives else (State.LOST, "its process ended")
+            return Standing(State.UNKNOWN, "it runs where this process cannot look")
+        if lives:
+            return Standing(State.RUNNING, "in another process")
+        return Standing(State.LOST, "its process ended")
 
     def _due(self, task: _Task) -> bool:
         return (
@@ -173,7 +200,7 @@ class LocalPlace:
             )
         except RuntimeError as error:
             raise PlaceError(
-                f"The local workers could not take task {task.spec.name}: {error}. "
+                f"The local workers could not take task {task.name}: {error}. "
                 f"Run the recipe again; what has landed is kept."
             ) from error
         with task.lock:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 from ..runner.work import Outcome, TaskSpec
 
-__all__ = ["Chunk", "Place", "State"]
+__all__ = ["Answers", "Bill", "Chunk", "Package", "Place", "Sent", "Sought", "Standing", "State"]
 
 
 class State(StrEnum):
@@ -20,6 +23,104 @@ class State(StrEnum):
     FAILED = "failed"  # the task as a whole; its pages are not to blame
     LOST = "lost"  # the place is sure that nothing works on it any more
     UNKNOWN = "unknown"  # the place cannot tell from here
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A task's state, with words for a person.
+
+    `account`: it failed for a reason of the account, so that the place is to be paused.
+    """
+
+    state: State
+    words: str = ""
+    account: bool = False
+
+
+@dataclass(frozen=True)
+class Package:
+    """A part of the work, ready to be sent as one task.
+
+    `pages` are those that the place is to work on, `decided` outcomes that were known while it
+    was packed: pages that cannot be read, answers that need no question. `calls` are the ids of
+    the pages' calls. `slot`: the task takes one of the place's slots. `group` is what a task must
+    remember for its answers to be read. `content` is the place's own.
+    """
+
+    pages: tuple[str, ...]
+    decided: tuple[Outcome, ...] = ()
+    calls: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    slot: bool = False
+    group: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    content: Any = field(default=None, repr=False)
+
+    @property
+    def page_ids(self) -> list[str]:
+        """All pages of the package, each once."""
+        return list(dict.fromkeys([*self.pages, *(each.page_id for each in self.decided)]))
+
+
+@dataclass(frozen=True)
+class Sought:
+    """A task that may be at the place without its id being known here.
+
+    `ids` are its calls, `since` is just before it was first asked for, and `known` are the remote
+    ids that belong to other tasks.
+    """
+
+    name: str
+    ids: Collection[str] = ()
+    since: datetime | None = None
+    known: Collection[str] = ()
+
+
+class Answers(Protocol):
+    """Where a place keeps what it was answered, so that no answer is fetched or paid twice."""
+
+    def keep(self, lines: Iterable[bytes]) -> None:
+        """Keeps the lines whole, or not at all."""
+        ...
+
+    def lines(self) -> Iterator[bytes] | None:
+        """The lines that were kept; None when none were."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A task at its place, as it was sent. `stopped` is why its end was asked for, if it was.
+
+    `load` reads the pages and what they need; it is called when `spec` is first asked for.
+    """
+
+    name: str
+    remote_id: str
+    load: Callable[[], TaskSpec] = field(repr=False)
+    answers: Answers
+    calls: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    group: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    sent_at: datetime | None = None
+    stopped: str | None = None
+
+    @cached_property
+    def spec(self) -> TaskSpec:
+        """The work as it was sent."""
+        return self.load()
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a task cost in all. `lines` counts its outcomes by kind."""
+
+    model: str
+    mode: str
+    basis: str
+    landed_usd: Decimal
+    wasted_usd: Decimal
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    lines: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -34,27 +135,61 @@ class Place(Protocol):
     """Where steps run. All calls may be made at any moment and any number of times."""
 
     name: str
-    # Whether a task ends with the process that sent it, so that a run that stops gives it up.
-    in_process: bool
+    # At most so many tasks with a slot may be open at a time; None where there are no slots.
+    max_open: int | None
+    # How long the place may take to show a task that it accepted, in seconds.
+    settle_seconds: float
+    # A task that is still running so long after it was sent is ended, in seconds; None: never.
+    overdue_seconds: float | None
 
-    def submit(self, task: TaskSpec) -> str:
+    def takes_slot(self, pages: int, *, now: bool) -> bool:
+        """Whether so much work would be packed into tasks that take a slot."""
+        ...
+
+    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Package]:
+        """The work cut into tasks, one after another, so that one is sent before the next is made.
+
+        `now`: a person waits for it. A package that is not submitted is to be discarded.
+        """
+        ...
+
+    def discard(self, package: Package) -> None:
+        """Lets go of a package that will not be submitted."""
+        ...
+
+    def submit(self, name: str, package: Package) -> str:
         """Sends the task and gives its remote id. An error means unknown, never failed."""
         ...
 
-    def find(self, name: str) -> str | None:
+    def find(self, sought: Sought) -> str | None:
         """The remote id of the task of that name, or None when the place has none."""
         ...
 
-    def statuses(self, remote_ids: Collection[str]) -> Mapping[str, tuple[State, str]]:
-        """How each task stands, with words for a person; as few calls as the place allows."""
+    def statuses(self, remote_ids: Collection[str]) -> Mapping[str, Standing]:
+        """How each task stands; as few calls as the place allows."""
         ...
 
-    def results(self, remote_id: str) -> Iterator[Chunk]:
+    def results(self, sent: Sent) -> Iterator[Chunk]:
         """What can be landed now. A chunk is given again until the next one is asked for."""
+        ...
+
+    def bill(self, remote_id: str) -> Bill | None:
+        """What the task cost, once all its results were given; None where nothing is billed."""
         ...
 
     def cancel(self, remote_id: str) -> None:
         """Asks the place to end the task; what it has answered can still be fetched."""
+        ...
+
+    def forget(self, remote_id: str) -> None:
+        """Lets go of what is kept of a task here: all of it has landed."""
+        ...
+
+    def ends_here(self, remote_id: str | None) -> bool:
+        """Whether the task ends with the process that sent it, so that a stopped run gives it up.
+
+        None asks for a task that has no id yet.
+        """
         ...
 
     def wait(self, seconds: float) -> None:

@@ -33,8 +33,9 @@ def _read(reader: SourceReader, work: PageWork) -> tuple[str, bytes]:
     if work.data is not None:
         return _sha256(work.data), work.data
     place = (reader.root, work.file)
-    if work.frame is not None and place in _last:
-        digest, data = _last[place]
+    kept = _last.get(place) if work.frame is not None else None
+    if kept is not None:
+        digest, data = kept
         if _sha256(f"{digest}#{work.frame}".encode()) == work.sha256:
             return digest, data
     data = reader.read(work.file)

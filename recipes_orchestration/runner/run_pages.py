@@ -19,7 +19,7 @@ from ..steps.step import Context, Operation
 from .page_bytes import page_bytes
 from .work import Failure, FailureKind, Outcome, PageWork
 
-__all__ = ["MAX_VALUE_BYTES", "Setting", "run_pages"]
+__all__ = ["MAX_VALUE_BYTES", "Setting", "check_value", "run_pages", "words_of"]
 
 # One page's value as JSON. A page of dense text with its polygons takes about 100 kB.
 MAX_VALUE_BYTES = 32 * 1024 * 1024
@@ -103,7 +103,7 @@ def _model(step: Step, operation: Operation) -> Any:
             raise
         except BaseException as error:
             raise StepError(
-                f"Step '{step.name}' could not be set up: {_words(error)}. "
+                f"Step '{step.name}' could not be set up: {words_of(error)}. "
                 f"Mend what it names and run the recipe again."
             ) from error
     return _models[known]
@@ -141,13 +141,13 @@ def _checked(step: Step, page: Page, spent: float, compute: Callable[[], Any]) -
     value: Any = None
     try:
         value = compute()
-        _check_value(value)
+        check_value(value)
     except PageUnreadable as error:
         failure = Failure(FailureKind.UNREADABLE, str(error))
     except SourceError as error:
         failure = Failure(FailureKind.SOURCE, str(error))
     except BaseException as error:  # noqa: BLE001  whatever a step raises, an exit too, is the page's
-        failure = Failure(FailureKind.FAILED, _words(error))
+        failure = Failure(FailureKind.FAILED, words_of(error))
     return Outcome(
         page_id=page.page_id,
         step=step.name,
@@ -157,7 +157,8 @@ def _checked(step: Step, page: Page, spent: float, compute: Callable[[], Any]) -
     )
 
 
-def _check_value(value: Any) -> None:
+def check_value(value: Any) -> None:
+    """Raises `StepError` when a step's value is not JSON, or larger than `MAX_VALUE_BYTES`."""
     if not _names_are_text(value):
         raise StepError("the step's value is not JSON: a name in it is not a text")
     try:
@@ -177,7 +178,7 @@ def _names_are_text(value: Any) -> bool:
     return True
 
 
-def _words(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
     """The error as one line: our own errors as they are, others with their type."""
     text = " ".join(str(error).split())[:2000]
     if isinstance(error, RecipesError):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
 from ..pages.source import SourceReader
 from ..recipe import Step
 
-__all__ = ["Failure", "FailureKind", "Outcome", "PageWork", "TaskSpec"]
+__all__ = ["Failure", "FailureKind", "Outcome", "PageWork", "Spent", "TaskSpec"]
 
 
 class FailureKind(StrEnum):
@@ -21,6 +22,13 @@ class FailureKind(StrEnum):
     FAILED = "failed"  # the step raised: tried again, then held
     DIED = "died"  # the worker process ended on this page
     TIMEOUT = "timeout"  # the page took longer than the limit
+    ERRORED = "errored"  # the provider answered this request with an error
+    ANSWER = "answer"  # answered and billed, but no result: cut off, refused, of the wrong shape
+    EXPIRED = "expired"  # the batch's time was over before this request was answered
+    CANCELLED = "cancelled"  # somebody ended the batch at the provider
+    MISSING = "missing"  # the batch ended and has no line for this request
+    ACCOUNT = "account"  # the account's: the place is paused and no attempt is counted
+    STOPPED = "stopped"  # a person stopped it: no attempt is counted
 
 
 @dataclass(frozen=True)
@@ -32,14 +40,33 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What an answer of a model cost. `usd` is None when the model's price is not known.
+
+    `basis` says where the price comes from: `batch`, `plain`, `assumed`, `project`, `unknown`.
+    """
+
+    model: str
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    usd: Decimal | None
+    basis: str
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """What one step gave on one page: a JSON value, or why not."""
+    """What one step gave on one page: a JSON value, or why not.
+
+    `spent` is what it cost, whether the answer is a result or not.
+    """
 
     page_id: str
     step: str
     seconds: float
     value: Any = None
     failure: Failure | None = None
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True)
@@ -60,13 +87,12 @@ class PageWork:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """One thing to send: steps over pages of one batch.
+    """Work to send: steps over pages of one batch.
 
-    `name` is ours and unique. `import_path` is the folder that `module:function` steps are
+    `import_path` is the folder that `module:function` steps are
     imported from. `max_pixels` bounds a page before it is decoded.
     """
 
-    name: str
     steps: tuple[Step, ...]
     pages: tuple[PageWork, ...]
     reader: SourceReader

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import StepError
 from ..pages.page import Page
 from .ask import Answer, Ask, EmbedAsk
 
@@ -18,8 +19,8 @@ class Context:
 
     `params` are the step's own from the recipe, `needs` the values of the needed steps on this
     page by step name, `model` what `setup` gave. On a provider's place `model` is the model's name,
-    `prompt` the text of the prompt file, and `client` and `async_client` are the provider's own
-    SDK clients, through which a Python step asks the model.
+    `prompt` the text of the prompt file, and `clients` has the provider's own SDK clients, through
+    which a Python step asks the model.
     """
 
     step: str
@@ -27,8 +28,25 @@ class Context:
     needs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     model: Any = None
     prompt: str | None = None
-    client: Any = None
-    async_client: Any = None
+    clients: Any = field(default=None, repr=False)
+
+    @property
+    def client(self) -> Any:
+        """The provider's own SDK client. Raises `StepError` on a place that has none."""
+        return self._clients().client
+
+    @property
+    def async_client(self) -> Any:
+        """The provider's own asynchronous SDK client. Raises `StepError` where there is none."""
+        return self._clients().async_client
+
+    def _clients(self) -> Any:
+        if self.clients is None:
+            raise StepError(
+                f"The step '{self.step}' asks for a provider's client, but it does not run at a "
+                "provider; write place: anthropic, openai, gemini or bedrock."
+            )
+        return self.clients
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,165 @@
+"""What a task is sent for and what it is landed with, made of the ledger and the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from ..ledger.pages import PageRow
+from ..ledger.tasks import TaskRow
+from ..places.place import Package, Sent
+from ..recipe import Step, page_key
+from ..runner.work import PageWork, TaskSpec
+from ..stages import Stage
+from .engine import Engine
+from .look import BatchView
+
+__all__ = ["LibraryAnswers", "sent_record", "sent_task", "task_spec"]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is to be known of work on a batch: `steps` by page, and the hashes and versions."""
+
+    source: str
+    recipe: str
+    batch: str
+    steps: tuple[Step, ...]
+    chains: Mapping[str, tuple[str, ...]]
+    shas: Mapping[str, str]
+    fingerprints: Mapping[str, str]
+
+
+def task_spec(
+    engine: Engine, stage: Stage, view: BatchView, work: Mapping[str, tuple[str, ...]]
+) -> TaskSpec:
+    """The work for its place: one page of each hash, with the landed values its steps need."""
+    wanted = _Work(
+        source=view.source,
+        recipe=view.recipe.name,
+        batch=view.batch,
+        steps=stage.steps,
+        chains=work,
+        shas={page_id: view.pages[page_id].sha256 for page_id in work},
+        fingerprints={name: step.fingerprint for name, step in view.steps.items()},
+    )
+    return _spec(engine, wanted, view.pages, fetch=True)
+
+
+def sent_record(view: BatchView, steps: tuple[str, ...], package: Package) -> dict[str, Any]:
+    """What a task must remember so that its answers land as they were asked for."""
+    needs = {need for step in steps for need in view.steps[step].step.needs}
+    return {
+        "steps": [asdict(view.steps[step].step) for step in steps],
+        "needs": {need: view.steps[need].fingerprint for need in sorted(needs)},
+        "group": dict(package.group),
+    }
+
+
+def sent_task(engine: Engine, task: TaskRow) -> Sent:
+    """The task as it was sent, whatever the recipe says by now."""
+    assert task.remote_id is not None
+    record = task.sent or {"steps": [], "needs": {}, "group": {}}
+    return Sent(
+        name=task.name,
+        remote_id=task.remote_id,
+        load=partial(_sent_spec, engine, task, record),
+        answers=LibraryAnswers(engine, task),
+        calls=task.calls or {},
+        group=record["group"],
+        sent_at=task.sent_at,
+        stopped=task.stopped,
+    )
+
+
+def _sent_spec(engine: Engine, task: TaskRow, record: Mapping[str, Any]) -> TaskSpec:
+    rows = engine.ledger.pages.in_batch(task.source, task.batch)
+    pages = {row.page_id: row for row in rows}
+    work = _Work(
+        source=task.source,
+        recipe=task.recipe,
+        batch=task.batch,
+        steps=tuple(_step(values) for values in record["steps"]),
+        chains={page: tuple(task.fingerprints) for page in task.calls or {} if page in pages},
+        shas=dict(task.pages),
+        fingerprints={**record["needs"], **task.fingerprints},
+    )
+    return _spec(engine, work, pages, fetch=False)
+
+
+@dataclass(frozen=True)
+class LibraryAnswers:
+    """The answers of a task, kept in the library beside its results."""
+
+    engine: Engine
+    task: TaskRow
+
+    def keep(self, lines: Iterable[bytes]) -> None:
+        """Keeps the lines whole, or not at all."""
+        task = self.task
+        self.engine.library.keep_answers(task.recipe, self._step, task.batch, task.name, lines)
+
+    def lines(self) -> Iterator[bytes] | None:
+        """The lines that were kept; None when none were."""
+        task = self.task
+        return self.engine.library.answers(task.recipe, self._step, task.batch, task.name)
+
+    @property
+    def _step(self) -> str:
+        return next(iter(self.task.fingerprints))
+
+
+def _step(values: Mapping[str, Any]) -> Step:
+    fields: dict[str, Any] = {**values, "needs": tuple(values["needs"])}
+    return Step(**fields)
+
+
+def _spec(engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bool) -> TaskSpec:
+    """`fetch`: files that no other process can read are read here."""
+    needs = _landed_needs(engine, work)
+    reader = engine.source(work.source).reader
+    pages: list[PageWork] = []
+    seen: set[str] = set()
+    for page_id, chain in work.chains.items():
+        sha256 = work.shas[page_id]
+        if sha256 in seen:
+            continue
+        seen.add(sha256)
+        row = rows[page_id]
+        pages.append(
+            PageWork(
+                page_id=page_id,
+                sha256=sha256,
+                file=row.file,
+                frame=row.frame,
+                steps=chain,
+                needs=needs.get(page_id, {}),
+                data=reader.read(row.file) if reader.in_process and fetch else None,
+            )
+        )
+    return TaskSpec(
+        steps=work.steps,
+        pages=tuple(pages),
+        reader=reader,
+        import_path=str(engine.project.folder),
+        max_pixels=engine.project.limits.max_pixels,
+    )
+
+
+def _landed_needs(engine: Engine, work: _Work) -> dict[str, dict[str, object]]:
+    needs_of = {step.name: step.needs for step in work.steps}
+    wanted: dict[str, set[tuple[str, str]]] = {}
+    for page_id, chain in work.chains.items():
+        for step in chain:
+            for need in needs_of[step]:
+                if need not in chain:
+                    key = page_key(work.fingerprints[need], work.shas[page_id])
+                    wanted.setdefault(need, set()).add((page_id, key))
+    values: dict[str, dict[str, object]] = {}
+    for need, pairs in wanted.items():
+        found = engine.library.values(work.recipe, need, work.batch, pairs)
+        for (page_id, _), value in found.items():
+            values.setdefault(page_id, {})[need] = value
+    return values

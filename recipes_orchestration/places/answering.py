@@ -1,0 +1,223 @@
+"""From a provider's answer lines to outcomes: the one way of batches and plain calls."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from ..errors import RecipesError, StepError
+from ..providers.prices import ModelPrices
+from ..providers.provider import Group, Line, LineKind
+from ..providers.recording import LiveCall
+from ..recipe import canonical_json
+from ..runner.run_pages import check_value, words_of
+from ..runner.work import Failure, FailureKind, Outcome, Spent
+from ..steps.ask import Answer, Stop
+from .costs import Costs
+from .packing import MODE
+from .place import Bill, Chunk, Sent
+from .questions import Asker
+
+__all__ = ["Reading", "all_outcomes", "chunks", "group_from"]
+
+_CHUNK_ROWS = 2_000
+
+_STOPS = {
+    Stop.TRUNCATED: "The answer was cut off at the token limit (max_tokens).",
+    Stop.REFUSED: "The model refused to answer.",
+    Stop.FILTERED: "The answer was withheld by a filter of the provider.",
+    Stop.EMPTY: "The model gave no answer.",
+    Stop.OTHER: "The model stopped before its answer was whole.",
+}
+
+
+def group_from(kept: Mapping[str, Any]) -> Group:
+    """The group that a task remembers."""
+    return Group(kept["route"], kept["model"], tuple(kept["betas"]))
+
+
+@dataclass
+class Reading:
+    """Reads the answer lines of one task, and adds up what they cost.
+
+    `ended` says that no more lines will come: then a call without a line is missing, with
+    `ended_words` as what the provider said of the batch.
+    """
+
+    asker: Asker
+    sent: Sent
+    prices: Mapping[str, ModelPrices]
+    ended: bool = True
+    ended_words: str = ""
+    expired: bool = False
+    _lines: Counter[str] = field(default_factory=Counter[str])
+    _seen: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        self._group = group_from(self.sent.group)
+        self._works = {work.page_id: work for work in self.sent.spec.pages}
+        self._pages: dict[str, list[str]] = defaultdict(list)
+        for page_id, call_id in self.sent.calls.items():
+            self._pages[call_id].append(page_id)
+        self._step = self.asker.step.name
+        self._costs = Costs(
+            self.asker.provider, self._group, self.mode, self.prices, self.sent.sent_at
+        )
+
+    @property
+    def mode(self) -> str:
+        """`batch` or `plain`."""
+        return self.sent.group[MODE]
+
+    def outcomes(self, lines: Iterable[bytes]) -> Iterator[Outcome]:
+        """The outcomes of lines as they come: one for each page of a line's call.
+
+        Broken lines, and lines for calls that were never sent or are there already, are counted
+        and left out.
+        """
+        provider = self.asker.provider
+        for raw in lines:
+            line = provider.read_line(raw)
+            if line is None:
+                self._lines["broken"] += 1
+            elif line.id not in self._pages:
+                self._lines["foreign"] += 1
+            elif line.id in self._seen:
+                self._lines["again"] += 1
+            else:
+                self._seen.add(line.id)
+                yield from self._of_line(line)
+
+    def missing(self) -> Iterator[Outcome]:
+        """Outcomes of the calls that have no line, once the batch has ended."""
+        if not self.ended:
+            return
+        if self.sent.stopped == "stop":
+            kind, words = FailureKind.STOPPED, "It was stopped before it was answered."
+        elif self.expired or self.sent.stopped == "overdue":
+            kind = FailureKind.EXPIRED
+            words = f"The batch's time was over before it was answered. {self.ended_words}"
+        else:
+            kind = FailureKind.MISSING
+            words = f"The batch ended without a line for it. {self.ended_words}"
+        for call_id, pages in self._pages.items():
+            if call_id not in self._seen:
+                self._lines[kind.value] += 1
+                for page_id in pages:
+                    yield self._failed(page_id, Failure(kind, words.strip()))
+
+    def bill(self) -> Bill:
+        """What the lines that were read cost."""
+        return self._costs.bill(self._lines)
+
+    def _of_line(self, line: Line) -> Iterator[Outcome]:
+        pages = self._pages[line.id]
+        if line.kind is not LineKind.SUCCEEDED or line.response is None:
+            failure = self._unanswered(line)
+            self._lines[failure.kind.value] += 1
+            for page_id in pages:
+                yield self._failed(page_id, failure)
+            return
+        outcomes = self._answered(line, line.response, pages)
+        spent = outcomes[0].spent
+        if spent is not None:
+            self._costs.add(spent, wasted=all(each.failure for each in outcomes))
+        failure = outcomes[0].failure
+        self._lines["landed" if failure is None else failure.kind.value] += 1
+        yield outcomes[0]
+        # Asked once and paid once: the other pages of the call cost nothing.
+        free = (
+            None
+            if spent is None
+            else replace(
+                spent, tokens_in=0, tokens_out=0, tokens_cached=0, usd=spent.usd and Decimal(0)
+            )
+        )
+        for each in outcomes[1:]:
+            yield replace(each, spent=free)
+
+    def _unanswered(self, line: Line) -> Failure:
+        if line.kind is LineKind.EXPIRED or (
+            line.kind is LineKind.CANCELLED and self.sent.stopped == "overdue"
+        ):
+            return Failure(FailureKind.EXPIRED, line.words or "The batch's time was over.")
+        if line.kind is LineKind.CANCELLED:
+            stopped = self.sent.stopped == "stop"
+            kind = FailureKind.STOPPED if stopped else FailureKind.CANCELLED
+            return Failure(kind, line.words or "The batch was cancelled.")
+        kind = FailureKind.ACCOUNT if line.account else FailureKind.ERRORED
+        return Failure(kind, line.words or "The provider gave an error without words.")
+
+    def _answered(self, line: Line, response: Mapping[str, Any], pages: list[str]) -> list[Outcome]:
+        """An outcome for each page of the call; the first one carries the cost."""
+        try:
+            answer = self.asker.provider.answer(self._group, response)
+        except StepError as error:
+            failure = Failure(FailureKind.ANSWER, str(error))
+            return [self._failed(page_id, failure) for page_id in pages]
+        spent = self._costs.spent(self._group, answer)
+        if answer.stop is not Stop.COMPLETE:
+            words = f"{_STOPS[answer.stop]} {answer.words}".strip()
+            failure = Failure(FailureKind.ANSWER, words)
+            return [self._failed(page_id, failure, spent) for page_id in pages]
+        return [
+            self._value(line, response, answer, page_id, spent)
+            for page_id in pages
+            if page_id in self._works
+        ] or [self._failed(pages[0], Failure(FailureKind.ANSWER, "Its page is gone."), spent)]
+
+    def _value(
+        self,
+        line: Line,
+        response: Mapping[str, Any],
+        answer: Answer,
+        page_id: str,
+        spent: Spent,
+    ) -> Outcome:
+        work = self._works[page_id]
+        heard: list[LiveCall] = []
+        value: Any = None
+        failure: Failure | None = None
+        try:
+            if self.asker.operation.parse is not None:
+                value = self.asker.operation.parse(answer, self.asker.context(work))
+            else:
+                body = canonical_json(response).encode()
+                answers = {line.id: (200, body)}
+                function = partial(self.asker.function, work)
+                value = self.asker.recorder.replay(function, answers, heard.append).value
+            check_value(value)
+        except RecipesError as error:
+            failure = Failure(FailureKind.ANSWER, str(error))
+        except Exception as error:  # noqa: BLE001  whatever a step makes of an answer is the page's
+            failure = Failure(FailureKind.ANSWER, words_of(error))
+        spent = self._costs.with_live(spent, heard)
+        if failure is not None:
+            return self._failed(page_id, failure, spent)
+        return Outcome(page_id, self._step, 0.0, value=value, spent=spent)
+
+    def _failed(self, page_id: str, failure: Failure, spent: Spent | None = None) -> Outcome:
+        return Outcome(page_id, self._step, 0.0, failure=failure, spent=spent)
+
+
+def all_outcomes(reading: Reading, sent: Sent) -> Iterator[Outcome]:
+    """The outcomes of all the answers that are kept, and of the calls that have none."""
+    yield from reading.outcomes(sent.answers.lines() or ())
+    yield from reading.missing()
+
+
+def chunks(outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
+    """Outcomes as chunks of bounded size; the same ones each time."""
+    rows: list[Outcome] = []
+    part = 1
+    for outcome in outcomes:
+        rows.append(outcome)
+        if len(rows) >= _CHUNK_ROWS:
+            yield Chunk(part, rows)
+            rows, part = [], part + 1
+    if rows:
+        yield Chunk(part, rows)

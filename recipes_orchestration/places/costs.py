@@ -1,0 +1,105 @@
+"""What the answers of one task cost, added up as they are read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from ..errors import StepError
+from ..providers.prices import ModelPrices, price_of
+from ..providers.provider import Group, Provider
+from ..providers.recording import LiveCall
+from ..runner.work import Spent
+from ..steps.ask import Answer
+from .place import Bill
+
+__all__ = ["Costs"]
+
+
+@dataclass
+class Costs:
+    """Prices answers by the time at which they were asked for, and adds them up.
+
+    `mode` is `batch` or `plain`. Calls that a Python step makes beside the batched one are plain.
+    """
+
+    provider: Provider
+    group: Group
+    mode: str
+    prices: Mapping[str, ModelPrices]
+    asked_at: datetime | None
+    _landed: Decimal = Decimal(0)
+    _wasted: Decimal = Decimal(0)
+    _tokens: Counter[str] = field(default_factory=Counter[str])
+    _models: Counter[str] = field(default_factory=Counter[str])
+    _bases: Counter[str] = field(default_factory=Counter[str])
+
+    def spent(self, group: Group, answer: Answer, *, live: bool = False) -> Spent:
+        """What one answer cost."""
+        price = price_of(
+            self.provider.name,
+            group.model,
+            answer.usage,
+            self.asked_at or datetime.now(UTC),
+            batch=self.mode == "batch" and not live,
+            overrides=self.prices,
+        )
+        return Spent(
+            model=answer.model or group.model,
+            tokens_in=answer.usage.tokens_in,
+            tokens_out=answer.usage.tokens_out,
+            tokens_cached=answer.usage.tokens_cached,
+            usd=price.usd,
+            basis=price.basis,
+        )
+
+    def with_live(self, spent: Spent, heard: Iterable[LiveCall]) -> Spent:
+        """The cost of a page with that of the live calls which its code made."""
+        for each in heard:
+            if each.status >= 400:
+                continue
+            try:
+                answer = self.provider.answer(each.call.group, json.loads(each.body))
+            except (StepError, ValueError):
+                continue  # a call that gives no answer of a model, such as a list of models
+            extra = self.spent(each.call.group, answer, live=True)
+            spent = replace(
+                spent,
+                tokens_in=spent.tokens_in + extra.tokens_in,
+                tokens_out=spent.tokens_out + extra.tokens_out,
+                tokens_cached=spent.tokens_cached + extra.tokens_cached,
+                usd=None
+                if spent.usd is None and extra.usd is None
+                else (spent.usd or Decimal(0)) + (extra.usd or Decimal(0)),
+            )
+        return spent
+
+    def add(self, spent: Spent, *, wasted: bool) -> None:
+        """Adds one page's cost to the bill."""
+        self._tokens["in"] += spent.tokens_in
+        self._tokens["out"] += spent.tokens_out
+        self._tokens["cached"] += spent.tokens_cached
+        self._models[spent.model] += 1
+        self._bases[spent.basis] += 1
+        if wasted:
+            self._wasted += spent.usd or Decimal(0)
+        else:
+            self._landed += spent.usd or Decimal(0)
+
+    def bill(self, lines: Mapping[str, int]) -> Bill:
+        """The sum; `lines` counts outcomes by kind."""
+        return Bill(
+            model=next(iter(each for each, _ in self._models.most_common(1)), self.group.model),
+            mode=self.mode,
+            basis=next(iter(each for each, _ in self._bases.most_common(1)), "unknown"),
+            landed_usd=self._landed,
+            wasted_usd=self._wasted,
+            tokens_in=self._tokens["in"],
+            tokens_out=self._tokens["out"],
+            tokens_cached=self._tokens["cached"],
+            lines=dict(lines),
+        )
