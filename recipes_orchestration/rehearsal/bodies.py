@@ -16,8 +16,10 @@ __all__ = ["Body", "Buffer", "Lines", "TooLarge", "array_lines", "file_lines", "
 IN_MEMORY = 32 * 2**20
 Buffer = bytes | mmap.mmap
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+# A bracket, a short string as a whole, or the beginning of any other string.
+_TOKEN = re.compile(rb'"[^"\\]{0,500}"|["{}\[\]]')
 _QUOTE = ord('"')
+_BACKSLASH = ord("\\")
 _CLOSED_BY = {ord("{"): ord("}"), ord("["): ord("]")}
 
 
@@ -90,8 +92,7 @@ def array_lines(body: Body, *, id_key: bytes, body_key: bytes) -> Lines:
     key = b""
     start = end = -1
     wants_value = False
-    for match in _TOKEN.finditer(cast(bytes, body.buffer)):
-        at = match.start()
+    for at, stop in _tokens(body.buffer):
         first = body.buffer[at]
         depth = len(inside)
         if first in _CLOSED_BY:
@@ -110,7 +111,7 @@ def array_lines(body: Body, *, id_key: bytes, body_key: bytes) -> Lines:
                     raise ValueError(f"requests.{len(lines)}")
                 lines.add(id, start, end)
         elif depth == 3:
-            token = match.group()
+            token = body.bytes(at, stop)
             if wants_value:
                 id, wants_value = token[1:-1].decode(), False
             else:
@@ -120,6 +121,33 @@ def array_lines(body: Body, *, id_key: bytes, body_key: bytes) -> Lines:
     if inside:
         raise ValueError("the JSON ends too early")
     return lines
+
+
+def _tokens(buffer: Buffer) -> Iterator[tuple[int, int]]:
+    at: int | None = 0
+    while at is not None:
+        begin, at = at, None
+        for match in _TOKEN.finditer(cast(bytes, buffer), begin):
+            start, stop = match.span()
+            if stop - start == 1 and buffer[start] == _QUOTE:
+                # Long, or with escapes: to look for its end is much faster than to match it.
+                at = _string_end(buffer, stop)
+                yield start, at
+                break
+            yield start, stop
+
+
+def _string_end(buffer: Buffer, at: int) -> int:
+    while True:
+        end = buffer.find(b'"', at)
+        if end < 0:
+            raise ValueError("a string has no end")
+        before = end
+        while buffer[before - 1] == _BACKSLASH:
+            before -= 1
+        if (end - before) % 2 == 0:
+            return end + 1
+        at = end + 1
 
 
 def file_lines(body: Body, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
