@@ -39,7 +39,7 @@ def adopt_sensor(project: Project) -> dg.SensorDefinition:
         "them, asks the places how they stand, and lets those runs go on when they have ended.",
         minimum_interval_seconds=adopt_every(),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        target=dg.AssetSelection.all(),
+        asset_selection=dg.AssetSelection.all(),
     )
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with open_engine(project) as engine:
@@ -61,7 +61,7 @@ def _tick(context: dg.SensorEvaluationContext, engine: Engine) -> dg.SensorResul
         lambda: find_orphans(desk),
         lambda: polled.update(_poll(desk, cursor)),
         lambda: release(desk),
-        lambda: follow_stopped(desk),
+        lambda: follow_stopped(desk, polled),
     ]
     for part in parts:
         try:
@@ -99,8 +99,9 @@ def _poll(desk: Desk, cursor: _Cursor) -> set[str]:
         or place not in cursor.asked
     }
     if due:
-        standings = poll_open(desk.engine, places=due, budget_seconds=desk.seconds_left)
-        desk.ended |= {id for id, standing in standings.items() if standing.ended}
+        skip = {task.id for task in desk.tasks if task.place not in due}
+        polled = poll_open(desk.engine, skip=skip)
+        desk.ended |= {id for id, task in polled.items() if task.ended}
     return due
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import dagster as dg
+from dagster._core.storage.tags import PRIORITY_TAG
 
 from ..project import Project
 from ..stages import stages_of
@@ -123,12 +124,21 @@ def continuation(
         partition_key=run.tags[PARTITION_NAME_TAG],
         tags={
             **kept,
+            # Landing frees a slot: it goes before the runs that would only wait for one.
+            PRIORITY_TAG: str(_priority(run) + (AWAIT not in run.tags)),
             **tags,
             AWAIT: state,
             PARENT_RUN_ID_TAG: run.run_id,
             ROOT_RUN_ID_TAG: run.tags.get(ROOT_RUN_ID_TAG, run.run_id),
         },
     )
+
+
+def _priority(run: dg.DagsterRun) -> int:
+    try:
+        return int(run.tags.get(PRIORITY_TAG, "0"))
+    except ValueError:
+        return 0
 
 
 def _assets_of(

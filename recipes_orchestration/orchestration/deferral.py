@@ -61,7 +61,7 @@ def may_be_deferred(instance: dg.DagsterInstance) -> bool:
 
 
 class _Log(Protocol):
-    def info(self, message: str, *words: object) -> None: ...
+    def info(self, msg: object, *args: object) -> None: ...
 
 
 class Deferral:
@@ -99,6 +99,7 @@ class Deferral:
         self._next_try = 0.0
 
     def __call__(self, seen: Seen) -> bool:
+        """Whether the run may end: its continuation is in the queue."""
         if self._since is None:
             self._since = time.monotonic()
         self._tell(seen)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
 import dagster as dg
 
 from ..engine.look import look
+from ..engine.stopping import STOPPED as BY_A_PERSON
 from ..engine.stopping import land_stopped
 from ..ledger.task_rows import TaskHead
 from .adoption_desk import Desk
@@ -15,19 +19,27 @@ from .run_tags import AWAIT, STOPPED, WAITING
 
 __all__ = ["follow_stopped"]
 
+ASKED_AGAIN_AFTER = timedelta(minutes=2)
 
-def follow_stopped(desk: Desk) -> None:
-    """Lands what stopped tasks answered once their places have ended them; sends nothing."""
+
+def follow_stopped(desk: Desk, asked: Collection[str]) -> None:
+    """Lands what stopped tasks answered once their places have ended them; sends nothing.
+
+    `asked` are the places that were asked in this tick: one that goes on with a task long after
+    it was to end it is told so again.
+    """
+    now = datetime.now(UTC)
     for task in desk.tasks:
         if desk.seconds_left <= 0:
             return
-        if task.stopped is None or task.id not in desk.ended or task.held is not None:
+        if task.stopped != BY_A_PERSON or task.held is not None:
             continue
-        row = desk.engine.ledger.tasks.get(task.id)
-        if row is None:
-            continue
-        landed = land_stopped(desk.engine, row)
-        _tell(desk, task, landed, len(row.pages))
+        deaf = task.stopped_at is not None and now - task.stopped_at > ASKED_AGAIN_AFTER
+        if task.id in desk.ended or (deaf and task.place in asked):
+            row = desk.engine.ledger.tasks.get(task.id)
+            at_rest, landed = land_stopped(desk.engine, task.id)
+            if at_rest and row is not None:
+                _tell(desk, task, landed, len(row.pages))
 
 
 def _tell(desk: Desk, task: TaskHead, landed: int, pages: int) -> None:

@@ -1,4 +1,4 @@
-"""Open tasks that no run watches: adopted by a continuation, or stopped because a person said so."""
+"""Open tasks that no run watches: adopted by a continuation, or stopped as a person said."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from ..engine.stopping import STOPPED as BY_A_PERSON
 from ..engine.stopping import stop_tasks
 from ..ledger.task_rows import TaskHead
 from ..places.processes import process_lives
@@ -51,7 +52,8 @@ def find_orphans(desk: Desk) -> None:
     left: dict[Work, list[TaskHead]] = defaultdict(list)
     for task in desk.tasks:
         work = Work(task.recipe, task.stage, task.batch)
-        if work not in watched and task.stopped is None and task.held is None and _alone(task):
+        followed = task.stopped == BY_A_PERSON or task.held is not None
+        if work not in watched and not followed and _alone(task):
             left[work].append(task)
     adopted: set[str] = set()
     for work, tasks in left.items():
@@ -122,9 +124,7 @@ def _follow(desk: Desk, run: dg.DagsterRun, tasks: list[TaskHead]) -> None:
 
 
 def _stop(desk: Desk, run: dg.DagsterRun, tasks: list[TaskHead]) -> None:
-    ledger = desk.engine.ledger.tasks
-    rows = [row for task in tasks if (row := ledger.get(task.id)) is not None]
-    stop_tasks(desk.engine, rows)
+    desk.notes += stop_tasks(desk.engine, tasks)
     place = tasks[0].place
     words = (
         f"Stopped by a person: {place} was asked to cancel {shown_ids(_ids(tasks))}. "

@@ -60,7 +60,10 @@ def _free_slots(desk: Desk, place: str) -> int:
     """The place's free slots without those that are already promised; none while it is paused."""
     if desk.engine.paused(place) is not None:
         return 0
-    return desk.engine.slots(place) - sum(1 for _ in _promised(desk, place))
+    slots = desk.engine.slots(place)
+    if slots is None:
+        return len(desk.queued)
+    return slots - sum(1 for _ in _promised(desk, place))
 
 
 def _promised(desk: Desk, place: str) -> Iterable[dg.DagsterRun]:

@@ -52,7 +52,7 @@ WAITING = "recipes/waiting"
 FOR_TASKS, FOR_SLOT = "tasks", "slot"
 
 DEFERRING = "recipes/deferring"
-"""On a run that would end as soon as its continuation is queued: `yes`; `no` when it gave that up."""
+"""On a run that ends once its continuation is queued: `yes`; `no` when it gave that up."""
 
 YES, NO = "yes", "no"
 
