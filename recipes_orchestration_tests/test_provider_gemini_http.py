@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 from recipes_orchestration.errors import ProviderError, Refused
+from recipes_orchestration.providers import gemini_sdk
 from recipes_orchestration.providers.gemini_provider import GeminiProvider
 from recipes_orchestration.providers.provider import BatchState, Call, Group
 from recipes_orchestration.steps.ask import Ask, EmbedAsk, Picture, Text
-from recipes_orchestration_tests.scripted_server import (
+from recipes_orchestration_tests.answering_server import (
     LOST,
+    AnsweringServer,
     Asked,
     Reply,
-    ScriptedServer,
     running_server,
 )
 
@@ -31,16 +32,37 @@ SINCE = datetime(2026, 11, 29, 12, tzinfo=UTC)
 GOOD = {"candidates": [{"content": {"parts": [{"text": "yes"}]}, "finishReason": "STOP"}]}
 
 
+KEPT: list[tuple[GeminiProvider, AnsweringServer]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client() -> Generator[None]:
+    """One client for all tests: Google's SDK starts slowly."""
+    with running_server(lambda _: Reply()) as server:
+        provider = GeminiProvider(base_url=server.url, api_key=SECRET, timeout=10)
+        KEPT.append((provider, server))
+        yield
+        KEPT.clear()
+        provider.close()
+
+
 @contextmanager
 def asking(
     answer: Callable[[Asked], Reply],
-) -> Generator[tuple[GeminiProvider, ScriptedServer]]:
-    with running_server(answer) as server:
-        provider = GeminiProvider(base_url=server.url, api_key=SECRET, timeout=10)
-        try:
-            yield provider, server
-        finally:
-            provider.close()
+) -> Generator[tuple[GeminiProvider, AnsweringServer]]:
+    provider, server = KEPT[0]
+    server.answer = answer
+    server.asked.clear()
+    yield provider, server
+
+
+@pytest.fixture
+def one_try(monkeypatch: pytest.MonkeyPatch) -> Iterator[GeminiProvider]:
+    """A client without the SDK's pauses between its five tries."""
+    monkeypatch.setattr(gemini_sdk, "ATTEMPTS", 1)
+    provider = GeminiProvider(base_url=KEPT[0][1].url, api_key=SECRET, timeout=10)
+    yield provider
+    provider.close()
 
 
 def error(code: int, message: str, **more: Any) -> Reply:
@@ -410,31 +432,20 @@ def test_a_plain_call_is_made_again_after_an_error_of_the_server():
         assert [each.body for each in server.asked] == [b'{"a":1}'] * 2
 
 
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One try, where a test would wait for the SDK's pauses between its five."""
-    from recipes_orchestration.providers import gemini_sdk
-
-    monkeypatch.setattr(gemini_sdk, "ATTEMPTS", 1)
-
-
 @pytest.mark.parametrize("reply", [error(503, "overloaded"), error(429, "slow down"), LOST])
-def test_a_plain_call_that_never_got_through_is_unknown(
-    reply: Reply, monkeypatch: pytest.MonkeyPatch
-):
-    quick(monkeypatch)
-    with asking(lambda _: reply) as (provider, _), pytest.raises(ProviderError) as caught:
-        provider.plain(Call("gemini", GROUP, b"{}"))
+def test_a_plain_call_that_never_got_through_is_unknown(reply: Reply, one_try: GeminiProvider):
+    with asking(lambda _: reply), pytest.raises(ProviderError) as caught:
+        one_try.plain(Call("gemini", GROUP, b"{}"))
     assert not isinstance(caught.value, Refused)
 
 
-def test_a_plain_call_over_the_quota_of_a_day_is_the_accounts(monkeypatch: pytest.MonkeyPatch):
-    quick(monkeypatch)
+def test_a_plain_call_over_the_quota_of_a_day_is_the_accounts(one_try: GeminiProvider):
     violation = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}
     details = [{"@type": "x/google.rpc.QuotaFailure", "violations": [violation]}]
     message = "You exceeded your current quota, please check your plan and billing details."
     refusal = error(429, message, details=details)
-    with asking(lambda _: refusal) as (provider, _), pytest.raises(Refused) as caught:
-        provider.plain(Call("gemini", GROUP, b"{}"))
+    with asking(lambda _: refusal), pytest.raises(Refused) as caught:
+        one_try.plain(Call("gemini", GROUP, b"{}"))
     assert caught.value.account
 
 

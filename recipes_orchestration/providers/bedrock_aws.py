@@ -69,6 +69,7 @@ class Aws:
         self._options = options
         self._lock = threading.Lock()
         self._clients: dict[str, Any] = {}
+        self._session: Any = None
         self._here = threading.local()
 
     @property
@@ -147,7 +148,8 @@ class Aws:
             return self._clients[name]
 
     def _made(self, service: str, url: str | None, attempts: int) -> Any:
-        session = boto3.Session(region_name=self._options.region)
+        # A session reads boto3's models of the services once for all its clients.
+        self._session = self._session or boto3.Session(region_name=self._options.region)
         config = botocore.config.Config(
             retries={"mode": "standard", "total_max_attempts": attempts},
             read_timeout=self._options.timeout,
@@ -155,8 +157,8 @@ class Aws:
             # A server that stands in for S3 has no name for each bucket.
             s3={"addressing_style": "path"} if url else None,
         )
-        region = session.region_name or ("us-east-1" if url else None)
-        client = session.client(service, region_name=region, endpoint_url=url, config=config)
+        region = self._session.region_name or ("us-east-1" if url else None)
+        client = self._session.client(service, region_name=region, endpoint_url=url, config=config)
         if service == RUNTIME:
             client.meta.events.register(f"before-call.{RUNTIME}", self._put_in)
             client.meta.events.register(f"after-call.{RUNTIME}", self._take_out)
