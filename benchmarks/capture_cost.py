@@ -162,7 +162,7 @@ SDKS = (
 
 
 def milliseconds(work: Callable[[int], object], count: int) -> float:
-    """Of processor time for each call, after one that warms up; a busy machine changes it little."""
+    """Processor time of each call, after one that warms up; a busy machine changes it little."""
     work(-1)
     started = time.process_time()
     for number in range(count):

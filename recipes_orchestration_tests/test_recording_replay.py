@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from recipes_orchestration.errors import StepError
 from recipes_orchestration.providers.recording import Clients, Recorder, Replayed
@@ -84,6 +85,10 @@ def test_gathered_requests_are_answered_each(told: Told, recorder_for: Make):
 
     replayed = recorder.replay(lambda clients: asyncio.run(many(clients.async_client)), answers)
     assert replayed.value == parts
+
+
+class Letter(BaseModel):
+    sender: str
 
 
 def error_class(told: Told, status: int) -> type[Exception]:
@@ -176,6 +181,39 @@ def test_raw_responses_of_the_sdk_work(recorder_for: Make):
         return raw.create(model="m", messages=[]).parse().choices[0].message.content
 
     assert recorder.replay(step, answers_to(recorder, step, OPENAI.answered())).value == WORDS
+
+
+def test_a_response_read_in_pieces_works(recorder_for: Make):
+    recorder = recorder_for(ANTHROPIC)
+
+    def step(clients: Clients) -> Any:
+        pieces = clients.client.messages.with_streaming_response
+        with pieces.create(model="m", max_tokens=5, messages=[]) as response:
+            return response.parse().content[0].text
+
+    assert recorder.replay(step, answers_to(recorder, step, ANTHROPIC.answered())).value == WORDS
+
+
+def test_an_answer_parsed_by_the_sdk_into_the_codes_own_model_works(recorder_for: Make):
+    recorder = recorder_for(OPENAI)
+
+    def step(clients: Clients) -> Any:
+        found = clients.client.chat.completions.parse(
+            model="m", messages=[], response_format=Letter
+        )
+        return found.choices[0].message.parsed
+
+    answers = answers_to(recorder, step, OPENAI.answered('{"sender": "Ada"}'))
+    assert recorder.replay(step, answers).value == Letter(sender="Ada")
+
+
+def test_the_cause_of_the_codes_error_is_kept(recorder_for: Make):
+    def step(clients: Clients) -> Any:
+        raise ValueError("no page") from KeyError("image")
+
+    with pytest.raises(ValueError, match="no page") as raised:
+        recorder_for(ANTHROPIC).replay(step, {})
+    assert isinstance(raised.value.__cause__, KeyError)
 
 
 def test_a_client_with_other_options_stays_in_the_run(recorder_for: Make):

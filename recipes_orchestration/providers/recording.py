@@ -8,6 +8,7 @@ clients, over a transport of ours (or boto3's events).
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,12 @@ from .recording_run import Halt, LiveAllowance, LiveCall, Run
 from .recording_sdks import HttpxSdk, Sdk, SdkOptions, quiet_sdk_logs
 
 __all__ = ["Clients", "LiveCall", "Recorder", "Replayed"]
+
+
+KEPT_CLIENT = (
+    "The step's code asked through a client of a page that is done already. Take `ctx.client` "
+    "anew for every page instead of keeping it."
+)
 
 
 class Clients:
@@ -112,10 +119,15 @@ class Recorder:
         value: Any = None
         try:
             value = function(Clients(self._sdk, run))
-        except BaseException as error:  # noqa: BLE001 - `Halt`, alone or in a group
+            no_coroutine(value)
+        except BaseException as error:
             # A recorded request counts, whatever the code made of being stopped at it.
-            if isinstance(error, (KeyboardInterrupt, SystemExit)) or not run.halted:
-                raise explained(error) from None
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            if not run.halted:
+                if holds_halt(error):
+                    raise StepError(KEPT_CLIENT) from None
+                raise
         finally:
             run.end()
         if run.trouble is not None:
@@ -127,14 +139,21 @@ class Recorder:
         self._sdk.close()
 
 
-def explained(error: BaseException) -> BaseException:
-    """The error to raise for what the code of a page raised by itself."""
-    if isinstance(error, Halt):
-        return StepError(
-            "The step's code asked through a client of a page that is done already. Take "
-            "`ctx.client` anew for every page instead of keeping it."
+def holds_halt(error: BaseException) -> bool:
+    """Whether the code was stopped; a task group wraps what its tasks raised."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup(Halt) is not None
+    return isinstance(error, Halt)
+
+
+def no_coroutine(value: Any) -> None:
+    """Raises `StepError` for what an `async def` gives when it is called."""
+    if inspect.iscoroutine(value):
+        value.close()
+        raise StepError(
+            "The step's function is an `async def`, and a step is a plain function. Run the "
+            "coroutine in it: `def step(page, ctx): return asyncio.run(…)`."
         )
-    return error
 
 
 def sdk_of(provider: str, options: SdkOptions) -> Sdk:

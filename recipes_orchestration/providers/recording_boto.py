@@ -23,10 +23,8 @@ from botocore.endpoint import convert_to_response_dict
 from botocore.response import StreamingBody
 
 from ..errors import StepError
-from .bedrock_calls import CONVERSE, INVOKE
-from .provider import Call, Group
-from .recording_routes import json_object, step_advice, streaming
-from .recording_run import Asked, LiveCall, Run
+from .recording_bedrock import asked_of
+from .recording_run import Asked, Halt, LiveCall, Run
 from .recording_sdks import PLACEHOLDER, SdkOptions
 
 __all__ = ["BotoSdk"]
@@ -34,8 +32,6 @@ __all__ = ["BotoSdk"]
 SERVICE = "bedrock-runtime"
 # Where a call's parameters are kept between two events of it.
 PARAMETERS = "recipes-parameters"
-# What of InvokeModel a batch record carries; anything else would travel as a header.
-INVOKE_CARRIED = frozenset({"modelId", "body", "contentType", "accept"})
 NO_CREDENTIALS = (
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and the step's code makes a request "
     "that is not in the batch and has to be sent. Set them or AWS_PROFILE where the step runs, "
@@ -79,43 +75,6 @@ class NoAsyncClient:
         )
 
 
-def asked_of(operation: str, parameters: Mapping[str, Any], body: bytes, path: str) -> Asked:
-    """What one operation asks. Bedrock's batches take Converse and InvokeModel."""
-    model = str(parameters.get("modelId", ""))
-    match operation:
-        case "Converse":
-            call = Call("bedrock", Group(CONVERSE, model), body)
-            if "toolConfig" in parameters:
-                return Asked(
-                    call,
-                    "The step's code gives Converse a `toolConfig`, which Bedrock's batches do not "
-                    "take. Ask for JSON in the prompt instead, or run the step on the place "
-                    "`local` with a client of its own.",
-                )
-            return Asked(call)
-        case "InvokeModel":
-            call = Call("bedrock", Group(INVOKE, model), body)
-            beside = sorted(parameters.keys() - INVOKE_CARRIED)
-            if beside:
-                return Asked(
-                    call,
-                    f"The step's code gives InvokeModel `{beside[0]}`, which Bedrock's batches do "
-                    "not carry. Leave it out, or run the step on the place `local` with a client "
-                    "of its own.",
-                )
-            if not json_object(body):
-                return Asked(
-                    call,
-                    "The step's code gives InvokeModel a body that is no JSON object, and "
-                    "Bedrock's batches carry nothing else. Give the model's own request as JSON.",
-                )
-            return Asked(call)
-        case "ConverseStream" | "InvokeModelWithResponseStream":
-            return Asked(Call("bedrock", Group(operation, model), body), streaming(operation))
-        case _:
-            return Asked(Call("bedrock", Group(path, ""), body), step_advice(operation))
-
-
 class BotoSdk:
     """Clients of one run over a shared one: making one takes 2 ms, a copy next to none."""
 
@@ -142,19 +101,28 @@ class BotoSdk:
         def answer(model: Any, params: Any, context: dict[str, Any], **_: Any) -> tuple[Any, Any]:
             given = context[PARAMETERS]
             asked = asked_of(model.name, given, whole(params["body"]), params["url_path"])
-            found = run.ask(asked)
-            if found is not None:
-                return self._replayed(model, *found)
-            with run.sending(waited_for=True):
-                heard = self._send(run, model.name, given)
-            run.heard(LiveCall(asked.call, heard.http.status_code, body_of(heard)))
-            return heard.http, heard.parsed
+            try:
+                return self._answered(run, model, asked, given)
+            except Halt:
+                return self._replayed(model, *run.stopped())
 
         return clone_of(self._shared, RunEvents(self._shared.meta.events, answer))
 
     def async_client(self, run: Run) -> Any:  # noqa: ARG002
         """Says that there is none when it is used."""
         return NoAsyncClient()
+
+    def _answered(
+        self, run: Run, model: Any, asked: Asked, parameters: Mapping[str, Any]
+    ) -> tuple[Any, Any]:
+        """The HTTP response and what boto3 made of it, from the run's answers or live."""
+        found = run.ask(asked)
+        if found is not None:
+            return self._replayed(model, *found)
+        with run.sending(waited_for=True):
+            heard = self._send(run, model.name, parameters)
+        run.heard(LiveCall(asked.call, heard.http.status_code, body_of(heard)))
+        return heard.http, heard.parsed
 
     def _replayed(self, model: Any, status: int, body: bytes) -> tuple[Any, Any]:
         """A batch's answer as boto3 would have parsed it from the wire."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import httpx2
 
 from .recording_routes import Request
-from .recording_run import Asked, LiveCall, Run
+from .recording_run import Asked, Halt, LiveCall, Run
 
 if TYPE_CHECKING:
     import ssl
@@ -106,6 +106,12 @@ class RecordingTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Records the request, answers it, or sends it."""
+        try:
+            return self._handled(request)
+        except Halt:
+            return replayed(self._run.stopped())
+
+    def _handled(self, request: httpx2.Request) -> httpx2.Response:
         body = request.read()
         asked = self._route(described(request, body))
         answer = self._run.ask(asked)
@@ -126,6 +132,12 @@ class AsyncRecordingTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Records the request, answers it, or sends it."""
+        try:
+            return await self._handled(request)
+        except Halt:
+            return replayed(self._run.stopped())
+
+    async def _handled(self, request: httpx2.Request) -> httpx2.Response:
         body = await request.aread()
         asked = self._route(described(request, body))
         answer = self._run.ask(asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,16 @@ from ..errors import NotBatchable, StepError
 from .provider import Call
 
 __all__ = ["Asked", "Halt", "Heard", "LiveAllowance", "LiveCall", "Run"]
+
+# What a request is answered in a thread that `Halt` would kill in silence: an error of the SDK's.
+STOPPED_WORDS = (
+    "The step's code is stopped here and nothing was sent: its first request is recorded for a "
+    "batch, its page is done, or it may make no more live calls."
+)
+STOPPED = (
+    400,
+    json.dumps({"error": {"message": STOPPED_WORDS}, "message": STOPPED_WORDS}).encode(),
+)
 
 
 class Halt(BaseException):
@@ -81,6 +92,7 @@ class Run:
         self._allowance = allowance
         self._heard = heard
         self._changed = threading.Condition()
+        self._thread = threading.get_ident()
         self._ended = False
         self._sending = 0
         self.captured: Call | None = None
@@ -152,6 +164,20 @@ class Run:
         """Ends the code with a `StepError` of these words, whatever the code makes of it."""
         self.trouble = self.trouble or StepError(words)
         raise Halt
+
+    def stopped(self) -> tuple[int, bytes]:
+        """Raises `Halt` again where it ends the page's code, and else gives an error to answer.
+
+        It does so in the run's own thread and in those of an executor, which hand on what they
+        raise. Any other thread would only die of it, and who waits for its result would wait for
+        ever: `multiprocessing.pool.ThreadPool` and workers with a queue take plain errors only.
+        """
+        thread = threading.current_thread()
+        target = getattr(thread, "_target", None)
+        executor = getattr(target, "__module__", "") == "concurrent.futures.thread"
+        if executor or thread.ident == self._thread:
+            raise Halt
+        return STOPPED
 
     def end(self) -> None:
         """Takes no more requests, and waits for those under way: their answers are booked."""

@@ -122,6 +122,7 @@ class HttpxSdk:
         return httpx.httpx2.Client(
             transport=httpx.RecordingTransport(run, self._route, self._sender),
             timeout=httpx.TIMEOUT,
+            follow_redirects=True,
         )
 
     def _async_http(self, run: Run) -> Any:
@@ -129,6 +130,7 @@ class HttpxSdk:
         return httpx.httpx2.AsyncClient(
             transport=httpx.AsyncRecordingTransport(run, self._route, self._sender),
             timeout=httpx.TIMEOUT,
+            follow_redirects=True,
         )
 
     def close(self) -> None:
