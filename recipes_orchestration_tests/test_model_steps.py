@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from recipes_orchestration.errors import ConfigError, StepError
 from recipes_orchestration.pages.page import Page
@@ -20,6 +21,7 @@ from recipes_orchestration.steps.answers import (
     text_of,
 )
 from recipes_orchestration.steps.ask import Answer, Ask, Picture, Stop, Text, Usage
+from recipes_orchestration.steps.model_names import NAMES_SCHEMA
 from recipes_orchestration.steps.model_read import READ_PROMPT
 from recipes_orchestration.steps.registry import (
     BUILT_IN,
@@ -27,6 +29,7 @@ from recipes_orchestration.steps.registry import (
     load_operation,
     operation_names,
 )
+from recipes_orchestration.steps.shapes import surely
 from recipes_orchestration.steps.step import Context
 
 from .page_files import encoded, picture
@@ -311,6 +314,46 @@ def test_json_comes_back_as_it_was(value: Any, around: str, ascii_only: bool) ->
     text = around.replace("{}", json.dumps(value, ensure_ascii=ascii_only, indent=1))
     clean = json.dumps(value, ensure_ascii=False).replace("\\u0000", "\ufffd")
     assert json_of(answer(text), {}) == json.loads(clean)
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+TYPES = st.sampled_from(["object", "array", "string", "integer", "number", "boolean", "null"])
+SCHEMAS: st.SearchStrategy[dict[str, Any]] = st.recursive(
+    st.fixed_dictionaries({}, optional={"type": TYPES | st.lists(TYPES, min_size=1, unique=True)})
+    | st.fixed_dictionaries({"enum": st.lists(NAMES, min_size=1, unique=True)}),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPES,
+            "properties": st.dictionaries(NAMES, inner, max_size=3),
+            "required": st.lists(NAMES, unique=True),
+            "additionalProperties": st.booleans(),
+            "items": inner,
+            "title": st.just("t"),
+        },
+    ),
+    max_leaves=6,
+)
+SHAPED = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.floats(0, 2) | NAMES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(SCHEMAS, SHAPED)
+def test_a_quick_yes_is_never_wrong(schema: dict[str, Any], value: Any) -> None:
+    quick = surely(schema)
+    assert quick is not None
+    if quick(value):
+        assert Draft202012Validator(schema).is_valid(value)
+
+
+def test_a_quick_yes_is_said_of_plain_answers() -> None:
+    quick = surely(NAMES_SCHEMA)
+    assert quick is not None
+    assert quick({"names": [{"text": "Ann", "kind": "person"}]})
+    assert surely({"type": "object", "properties": {"a": {"minimum": 1}}}) is None
 
 
 @given(st.text(max_size=60) | JSON.map(json.dumps))

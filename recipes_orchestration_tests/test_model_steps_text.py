@@ -101,6 +101,12 @@ def test_names_are_bounded() -> None:
         ask("names", context("x" * 500_001))
 
 
+def test_names_of_a_crafted_answer_end() -> None:
+    text = "a " * 240_000
+    with pytest.raises(StepError, match="over 1,000,000 places"):
+        names(text, *[(f"a b{number}", "person") for number in range(2000)])
+
+
 @given(st.text(alphabet="ab \n.", max_size=40), st.lists(st.text(alphabet="ab .", max_size=5)))
 def test_what_is_found_stands_there(text: str, listed: list[str]) -> None:
     found = names(text, *[(name, "person") for name in listed])

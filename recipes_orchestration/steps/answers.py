@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import StepError
 from ..recipe import canonical_json
 from .ask import Answer
+from .shapes import Sure, surely
 
 __all__ = ["LONGEST_ANSWER", "json_of", "schema_problem", "text_of"]
 
@@ -51,7 +52,10 @@ def json_of(answer: Answer, schema: Mapping[str, Any]) -> Any:
         words = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise StepError(f"The answer is not JSON: {_short(words, _LONGEST_WORDS)}.") from None
     try:
-        problem = next(_validator(canonical_json(schema)).iter_errors(value), None)
+        sure, validator = _checks(canonical_json(schema))
+        if sure is not None and sure(value):
+            return value
+        problem = next(validator.iter_errors(value), None)
     except RecursionError:
         raise StepError("The answer is JSON nested too deep to be checked.") from None
     if problem is not None:
@@ -74,7 +78,7 @@ def schema_problem(schema: Mapping[str, Any]) -> str | None:
                 return f"$ref {_short(ref, 60)} leads nowhere in the schema"
         validator_for(schema, default=Draft202012Validator).check_schema(dict(schema))
         # A circle of references shows only when they are followed.
-        for _ in _validator(canonical_json(schema)).iter_errors({}):
+        for _ in _checks(canonical_json(schema))[1].iter_errors({}):
             pass
     except SchemaError as error:
         return f"{_where(error)} is not right: {_short(error.message, _LONGEST_WORDS)}"
@@ -85,13 +89,15 @@ def schema_problem(schema: Mapping[str, Any]) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _validator(schema: str) -> Any:
+def _checks(schema: str) -> tuple[Sure | None, Any]:
+    """The quick test of a schema, where it has one, and the full one."""
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 
     read = json.loads(schema)
     # An empty registry: the default one would fetch references from the network.
-    return validator_for(read, default=Draft202012Validator)(read, registry=Registry())
+    full = validator_for(read, default=Draft202012Validator)(read, registry=Registry())
+    return surely(read), full
 
 
 def _references(schema: Any) -> list[str]:

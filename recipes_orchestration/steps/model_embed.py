@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
 from ..errors import StepError
@@ -48,11 +49,13 @@ def _parse(answer: Answer, context: Context, params: EmbedOnModelParams) -> dict
         raise StepError(
             f"The answer has a vector of {len(vector)} numbers; {params.dimensions} were asked for."
         )
-    length = math.hypot(*vector)
+    numbers = np.asarray(vector, dtype=np.float64)
+    length = float(np.linalg.norm(numbers))
     if not math.isfinite(length):
         raise StepError("The answer's vector has something in it that is no number.")
-    scale = 1 / length if length > 0 else 0.0
-    return _value(context, [round(part * scale, 6) for part in vector])
+    if length > 0:
+        numbers = np.round(numbers / length, 6)
+    return _value(context, numbers.tolist())
 
 
 def _value(context: Context, vector: list[float]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import StepError
@@ -54,6 +55,9 @@ NAMES_SCHEMA: dict[str, Any] = {
 _LONGEST = 500_000
 _MOST_NAMES = 2_000
 _LONGEST_NAME = 300
+_MOST_PLACES = 1_000_000  # looked at in about a second
+
+_LINE_END = re.compile(r"[^\S ]")
 
 
 def _ask(page: Page, context: Context, params: ModelParams) -> Ask:
@@ -82,21 +86,52 @@ def _parse(answer: Answer, context: Context, params: ModelParams) -> dict[str, A
 
 def _found(text: str, kinds: dict[str, str]) -> list[dict[str, Any]]:
     """Each place where a name stands as whole words, in order; the longest name wins a place."""
-    if not kinds:
-        return []
-    longest_first = sorted(kinds, key=len, reverse=True)
-    choices = "|".join(r"\s+".join(map(re.escape, name.split(" "))) for name in longest_first)
-    # A name may run over a line end, and ends where its word does: Ann is not in Annual.
-    pattern = re.compile(rf"(?<!\w)(?:{choices})(?!\w)")
+    flat = _LINE_END.sub(" ", text)  # one character for one, so that every offset stays
+    taken = bytearray(len(flat))
+    places: list[tuple[int, int, str]] = []
+    looked = 0
+    for name in sorted(kinds, key=len, reverse=True):
+        for start, end in _places(flat, name.split(" ")):
+            looked += 1
+            if looked > _MOST_PLACES:
+                raise StepError(f"The answer's names may stand at over {_MOST_PLACES:,} places.")
+            if start < end and taken.find(1, start, end) < 0:
+                taken[start:end] = b"\1" * (end - start)
+                places.append((start, end, kinds[name]))
     return [
-        {
-            "text": re.sub(r"\s", " ", match[0]),
-            "kind": kinds[" ".join(match[0].split())],
-            "start": match.start(),
-            "end": match.end(),
-        }
-        for match in pattern.finditer(text)
+        {"text": flat[start:end], "kind": kind, "start": start, "end": end}
+        for start, end, kind in sorted(places)
     ]
+
+
+def _places(flat: str, words: list[str]) -> Iterator[tuple[int, int]]:
+    """Where these words stand one after the other, any number of spaces between them.
+
+    A place where only the first one stands is given as empty, so that it can be counted.
+    """
+    start = flat.find(words[0])
+    while start >= 0:
+        end = start + len(words[0])
+        for word in words[1:]:
+            at = end
+            while flat.startswith(" ", at):
+                at += 1
+            if at == end or not flat.startswith(word, at):
+                end = start
+                break
+            end = at + len(word)
+        # A name ends where its word does: Ann is not in Annual.
+        whole = not _in_word(flat, start) and not _in_word(flat, end)
+        yield start, end if whole else start
+        start = flat.find(words[0], start + 1)
+
+
+def _in_word(text: str, at: int) -> bool:
+    """Whether a word goes on across this place; signs such as a full stop belong to none."""
+    if at in (0, len(text)):
+        return False
+    before, after = text[at - 1], text[at]
+    return before.isalnum() and after.isalnum()
 
 
 names = declared(
