@@ -14,7 +14,7 @@ from .anthropic_batches import AROUND, AnthropicBatches
 from .anthropic_calls import batch_line, make_call
 from .provider import BatchLimits, Call, Group, Line
 from .sdk_http import Manners, SdkHttp
-from .sdk_provider import SdkProvider, no_key
+from .sdk_provider import SdkProvider, checked_key, no_key
 
 __all__ = ["AnthropicProvider"]
 
@@ -83,14 +83,17 @@ class AnthropicProvider(SdkProvider[AnthropicBatches]):
             ) from None
         if self._api_key == "":
             raise no_key("Anthropic", "ANTHROPIC_API_KEY")
-        client = anthropic.Anthropic(
-            api_key=self._api_key,
-            base_url=self._base_url,
-            timeout=anthropic.Timeout(self._timeout, connect=CONNECT_SECONDS),
-        )
+        timeout = anthropic.Timeout(self._timeout, connect=CONNECT_SECONDS)
+        try:
+            client = anthropic.Anthropic(
+                api_key=self._api_key, base_url=self._base_url, timeout=timeout
+            )
+        except anthropic.AnthropicError:  # a profile in a file that is not there or not safe
+            raise no_key("Anthropic", "ANTHROPIC_API_KEY") from None
         if not (client.api_key or client.auth_token or client.credentials):
             client.close()
             raise no_key("Anthropic", "ANTHROPIC_API_KEY")
+        checked_key("Anthropic", client.api_key, client.auth_token)
         return SdkHttp(anthropic, client, Manners("Anthropic", error_words, is_account, _wait))
 
 

@@ -19,6 +19,9 @@ __all__ = ["BatchList"]
 MARGIN = timedelta(minutes=2)
 MAX_PAGES = 10_000
 SHORT_PAGE = 100
+# One page more without any of ours is read for so many that are still looked for.
+PATIENCE = 50
+NO_PAGE: tuple[list[Mapping[str, Any]], timedelta] = ([], timedelta())
 
 
 @dataclass(frozen=True)
@@ -50,20 +53,20 @@ class BatchList:
                 return
 
     def statuses(self, ids: Collection[str]) -> Mapping[str, BatchStatus]:
-        """The status of each batch: by pages of the list while they name two or more that are
-        still looked for, then one by one.
+        """The status of each batch: by pages of the list while that takes fewer calls, then one
+        by one.
         """
         left = set(ids)
         found: dict[str, BatchStatus] = {}
         pages = self._pages(self.page if len(left) > SHORT_PAGE else SHORT_PAGE)
-        fruitful = True
-        while len(left) > 1 and fruitful:
-            batches, _ = next(pages, ([], None))
+        barren = 0  # pages in a row with none that is looked for
+        while len(left) > 1 and barren <= len(left) // PATIENCE:
+            batches, _ = next(pages, NO_PAGE)
             here = {as_text(batch.get("id")): batch for batch in batches}
             named = left & here.keys()
             found |= {id: self.status(here[id]) for id in named}
             left -= named
-            fruitful = bool(named)
+            barren = 0 if named else barren + 1
         return found | {id: self.one(id) for id in sorted(left)}
 
     def one(self, id: str) -> BatchStatus:

@@ -16,7 +16,7 @@ from .openai_calls import batch_line, make_call
 from .openai_lines import error_words, is_account, read_result, result_of
 from .provider import BatchLimits, Call, Group, Line
 from .sdk_http import Manners, SdkHttp
-from .sdk_provider import SdkProvider, no_key
+from .sdk_provider import SdkProvider, checked_key, no_key
 
 __all__ = ["OpenAIProvider"]
 
@@ -90,6 +90,7 @@ class OpenAIProvider(SdkProvider[OpenAIBatches]):
             client = openai.OpenAI(api_key=self._api_key, base_url=self._base_url, timeout=timeout)
         except openai.OpenAIError:
             raise no_key("OpenAI", "OPENAI_API_KEY") from None
+        checked_key("OpenAI", client.api_key)
         return SdkHttp(openai, client, Manners("OpenAI", _words, _account, _wait))
 
 

@@ -66,7 +66,8 @@ class SdkHttp:
         self._as_response = httpx2.Response
         # `OSError`, `ValueError` and `TypeError`: what a bad address or key raises in the client.
         http = (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL)
-        self._troubles = (*http, sdk.APIError, OSError, ValueError, TypeError)
+        base = sdk.APIError.__base__  # of errors about credentials too
+        self._troubles = (*http, base, OSError, ValueError, TypeError)
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """The JSON object at a path."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
@@ -11,7 +12,7 @@ from .batch_lists import BatchList
 from .provider import BatchStatus, Call
 from .sdk_http import SdkHttp
 
-__all__ = ["Batches", "SdkProvider", "no_key"]
+__all__ = ["Batches", "SdkProvider", "checked_key", "no_key"]
 
 
 class Batches(Protocol):
@@ -32,6 +33,8 @@ class Batches(Protocol):
         ...
 
 
+KEY = re.compile("[!-~]+")
+
 BatchesT = TypeVar("BatchesT", bound=Batches)
 
 
@@ -46,7 +49,6 @@ class SdkProvider(Generic[BatchesT]):
         self, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 600.0
     ) -> None:
         self._base_url = base_url
-        # A line end at the end of a key would be an illegal header, told with the key in it.
         self._api_key = None if api_key is None else api_key.strip()
         self._timeout = timeout
         self._lock = threading.Lock()
@@ -95,3 +97,13 @@ def no_key(title: str, variable: str) -> Refused:
         "project.yaml, and start again.",
         account=True,
     )
+
+
+def checked_key(title: str, *keys: str | None) -> None:
+    """Refuses keys that no header can hold: the HTTP library would log the header with the key."""
+    if any(key is not None and not KEY.fullmatch(key) for key in keys):
+        raise Refused(
+            f"The key for {title} holds blanks, line ends or other characters that no key has. "
+            "Set its environment variable again, and start again.",
+            account=True,
+        )
