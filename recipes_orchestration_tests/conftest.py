@@ -10,8 +10,9 @@ import pytest
 from .discovery_scans import reads, scans
 from .ledger_fixtures import ledger, ledger_url
 from .postgres_server import postgres_server, postgres_url
+from .rehearsal_fixtures import rehearsal
 
-__all__ = ["ledger", "ledger_url", "postgres_server", "postgres_url", "reads", "scans"]
+__all__ = ["ledger", "ledger_url", "postgres_server", "postgres_url", "reads", "rehearsal", "scans"]
 
 
 @pytest.fixture

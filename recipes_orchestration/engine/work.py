@@ -101,8 +101,13 @@ class LibraryAnswers:
         task = self.task
         self.engine.library.keep_answers(task.recipe, self._step, task.batch, task.name, lines)
 
-    def lines(self) -> Iterator[bytes] | None:
-        """The lines that were kept; None when none were."""
+    def kept(self) -> bool:
+        """Whether lines were kept."""
+        task = self.task
+        return self.engine.library.has_answers(task.recipe, self._step, task.batch, task.name)
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines that were kept; none when none were."""
         task = self.task
         return self.engine.library.answers(task.recipe, self._step, task.batch, task.name)
 

@@ -158,13 +158,20 @@ class Library:
         self._store.sweep(folder)
         self._store.put(folder, answers_name(task), lambda stream: write_lines(lines, stream))
 
-    def answers(self, recipe: str, step: str, batch: str, task: str) -> Iterator[bytes] | None:
-        """The answer lines that were kept of the task; None when none were."""
+    def has_answers(self, recipe: str, step: str, batch: str, task: str) -> bool:
+        """Whether answer lines of the task are kept."""
+        stream = self._store.open(batch_folder(recipe, step, batch), answers_name(task))
+        if stream is not None:
+            stream.close()
+        return stream is not None
+
+    def answers(self, recipe: str, step: str, batch: str, task: str) -> Iterator[bytes]:
+        """The answer lines that were kept of the task; none when none were."""
         folder, name = batch_folder(recipe, step, batch), answers_name(task)
         stream = self._store.open(folder, name)
-        if stream is None:
-            return None
-        return _lines(stream, f"{self._store.root}/{folder}/{name}")
+        if stream is not None:
+            with stream:
+                yield from read_lines(stream, f"{self._store.root}/{folder}/{name}")
 
     def compact(self, recipe: str, step: str, batch: str) -> None:
         """Makes one file of many, with one row a (page id, key).
@@ -244,11 +251,6 @@ class Library:
         except VanishedError:
             return self._key_inside(folder, self._store.names(folder))
         return None
-
-
-def _lines(stream: IO[bytes], path: str) -> Iterator[bytes]:
-    with stream:
-        yield from read_lines(stream, path)
 
 
 def _open(url: str, options: Mapping[str, Any]) -> Store:

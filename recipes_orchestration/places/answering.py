@@ -206,7 +206,7 @@ class Reading:
 
 def all_outcomes(reading: Reading, sent: Sent) -> Iterator[Outcome]:
     """The outcomes of all the answers that are kept, and of the calls that have none."""
-    yield from reading.outcomes(sent.answers.lines() or ())
+    yield from reading.outcomes(sent.answers.lines())
     yield from reading.missing()
 
 

@@ -129,7 +129,7 @@ class CloudPlace:
         if status is None:
             self.statuses([sent.remote_id])
             status = self._told[sent.remote_id]
-        if sent.answers.lines() is None:
+        if not sent.answers.kept():
             sent.answers.keep(self._provider.results(sent.remote_id))
         reading = self._reading(sent)
         reading.ended_words = status.words

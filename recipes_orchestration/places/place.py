@@ -81,8 +81,12 @@ class Answers(Protocol):
         """Keeps the lines whole, or not at all."""
         ...
 
-    def lines(self) -> Iterator[bytes] | None:
-        """The lines that were kept; None when none were."""
+    def kept(self) -> bool:
+        """Whether lines were kept."""
+        ...
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines that were kept; none when none were."""
         ...
 
 

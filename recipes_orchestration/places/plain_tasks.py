@@ -113,7 +113,7 @@ class PlainTasks:
                 for call_id in failed:
                     task.failed.pop(call_id, None)
                 task.landed_at = time.monotonic()
-        if ended and not task.ready and sent.answers.lines() is None:
+        if ended and not task.ready and not sent.answers.kept():
             sent.answers.keep(task.journal.lines())
 
     def bill(self, remote_id: str) -> Bill | None:
@@ -163,7 +163,7 @@ class PlainTasks:
 
     def _orphaned(self, sent: Sent, new_reading: Callable[[Sent], Reading]) -> Iterator[Chunk]:
         """What a process that died was answered; pages without an answer stay to do."""
-        if sent.answers.lines() is None:
+        if not sent.answers.kept():
             sent.answers.keep(Journal(self.folder, sent.name).lines())
         reading = new_reading(sent)
         reading.ended = False
