@@ -13,6 +13,7 @@ from .commands import (
     event_commands,
     pages_commands,
     project_commands,
+    rehearsal_commands,
     result_commands,
     run_commands,
 )
@@ -61,7 +62,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _group in (project_commands, pages_commands, run_commands, result_commands, event_commands):
+for _group in (
+    project_commands,
+    pages_commands,
+    run_commands,
+    result_commands,
+    event_commands,
+    rehearsal_commands,
+):
     _group.register(app)
 
 

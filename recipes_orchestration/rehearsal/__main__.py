@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
+from ..errors import RecipesError
 from .process import rehearse
 
 __all__: list[str] = []
@@ -15,7 +17,12 @@ def _main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", default=None, help="a file with {provider: script}")
     given = parser.parse_args()
-    rehearse(given.providers, port=given.port, script=given.script)
+    try:
+        rehearse(given.providers, port=given.port, script=given.script)
+    except RecipesError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 _main()

@@ -7,6 +7,7 @@ import shlex
 import sys
 import threading
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,17 +21,23 @@ __all__ = ["read_scripts", "rehearse"]
 _SCRIPTS = TypeAdapter(dict[str, Script])
 
 
-def rehearse(providers: str = "", *, port: int = 0, script: str | Path | None = None) -> None:
-    """Serves the providers, named with commas between, until Ctrl-C or SIGTERM.
+def rehearse(
+    providers: str = "",
+    *,
+    port: int = 0,
+    script: str | Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Serves the providers, named with commas between, until it is interrupted.
 
-    Prints the lines for a shell to find it by and the addresses that direct it. Raises
-    `ConfigError` for a provider or a script that cannot be, or a port that is taken.
+    Prints the lines for a shell to find it by and the addresses that direct it, or the same as
+    JSON. Raises `ConfigError` for a provider or a script that cannot be, or a port that is taken.
     """
     names = _providers(providers)
     scripts = read_scripts(Path(script), names) if script else {}
     try:
         with running_rehearsal(names, scripts, port=port) as rehearsal:
-            sys.stdout.write(_told(rehearsal))
+            sys.stdout.write(_as_json(rehearsal) if as_json else _told(rehearsal))
             sys.stdout.flush()
             threading.Event().wait()
     except OSError as error:
@@ -53,12 +60,30 @@ def read_scripts(file: Path, providers: Sequence[str]) -> dict[str, Script]:
 
 
 def _providers(names: str) -> tuple[str, ...]:
-    wanted = tuple(name.strip() for name in names.split(",") if name.strip()) or PROVIDERS
+    wanted = tuple(name.strip() for name in names.split(",") if name.strip()) or _possible()
     if strange := [name for name in wanted if name not in PROVIDERS]:
         raise ConfigError(
             f"There is no provider {strange[0]} to rehearse. There are: {', '.join(PROVIDERS)}."
         )
     return wanted
+
+
+def _possible() -> tuple[str, ...]:
+    if find_spec("moto") is not None:
+        return PROVIDERS
+    sys.stderr.write(
+        "Bedrock is left out, because its S3 needs moto: pip install 'recipes-orchestration[dev]'\n"
+    )
+    return tuple(name for name in PROVIDERS if name != "bedrock")
+
+
+def _as_json(rehearsal: Rehearsal) -> str:
+    told = {
+        "url": rehearsal.url,
+        "control": f"{rehearsal.url}/_rehearsal",
+        "environment": rehearsal.environment(),
+    }
+    return json.dumps(told) + "\n"
 
 
 def _told(rehearsal: Rehearsal) -> str:
