@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from recipes_orchestration.errors import ConfigError, StepError
 from recipes_orchestration.pages.page import Page
+from recipes_orchestration.recipe import digest
 from recipes_orchestration.steps.answers import (
     LONGEST_ANSWER,
     json_of,
@@ -228,6 +229,11 @@ def test_every_operation_on_models_asks_and_parses() -> None:
         assert operation.parse is not None
         assert operation.about
     assert operation_names(on_model=True)[: len(ON_MODELS)] == ON_MODELS
+
+
+def test_a_built_in_prompt_is_part_of_the_version() -> None:
+    assert load_operation("read", on_model=True).version == f"1 prompt-{digest(READ_PROMPT)[:8]}"
+    assert load_operation("names", on_model=True).version.startswith("1 prompt-")
 
 
 def test_an_operation_on_models_never_runs_here() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import StepError
 from ..pages.page import Page
+from ..recipe import canonical_json, digest
 from .answers import json_of
 from .ask import Answer, Ask, Ready
 from .model_questions import ModelParams, ask_model, declared
@@ -136,7 +137,7 @@ def _in_word(text: str, at: int) -> bool:
 
 names = declared(
     "names",
-    version="1",
+    version=f"1 prompt-{digest(NAMES_PROMPT + canonical_json(NAMES_SCHEMA))[:8]}",
     params=ModelParams,
     ask=_ask,
     parse=_parse,

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from ..pages.page import Page
+from ..recipe import digest
 from .answers import text_of
 from .ask import Answer, Ask
 from .model_questions import LONGEST_MAX_TOKENS, PicturedParams, ask_model, declared
@@ -56,7 +57,7 @@ def _parse(answer: Answer, context: Context, params: ReadOnModelParams) -> dict[
 
 read = declared(
     "read",
-    version="1",
+    version=f"1 prompt-{digest(READ_PROMPT)[:8]}",
     params=ReadOnModelParams,
     ask=_ask,
     parse=_parse,
