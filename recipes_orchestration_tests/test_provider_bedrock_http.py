@@ -330,10 +330,15 @@ def test_a_batch_that_goes_on(status: str):
     assert found.words == f"{status}, 4 of 10 answered"
 
 
-@pytest.mark.parametrize("status", ["Completed", "PartiallyCompleted", "Stopped"])
+@pytest.mark.parametrize("status", ["Completed", "Stopped"])
 def test_a_batch_that_has_ended(status: str):
     found = state_of(job(1, status=status))
     assert (found.state, found.expired) == (BatchState.ENDED, False)
+
+
+def test_a_batch_that_ran_out_of_time_has_ended_with_some_lines():
+    found = state_of(job(1, status="PartiallyCompleted"))
+    assert (found.state, found.expired) == (BatchState.ENDED, True)
 
 
 def test_a_batch_that_never_started_has_expired_without_lines(store: tuple[str, Any]):
@@ -401,7 +406,10 @@ def test_states_are_asked_for_again_after_an_error_of_the_server():
 
 def test_results_are_the_records_of_all_output_files(store: tuple[str, Any]):
     url, client = store
-    folder = "recipes/with-results/output/abc/"
+    folder = f"recipes/with-results/output/{1:012}/"
+    client.put_object(
+        Bucket=BUCKET, Key=f"recipes/with-results/output/{2:012}/input.jsonl.out", Body=b"other"
+    )
     mark = "\u2028\u2029\x85\r\n"
     row = {"recordId": "a", "modelInput": {"x": 1}, "modelOutput": {"text": mark}}
     first = json.dumps(row, ensure_ascii=False).encode() + b"\n\xff\xfe\nnull\n"

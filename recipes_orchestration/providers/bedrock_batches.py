@@ -35,7 +35,10 @@ SKEW = timedelta(hours=6)
 JOB = re.compile(r"(?:arn:aws[\w-]*:bedrock:[a-z0-9-]{1,20}:\d{12}:model-invocation-job/)?\w{12}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]{0,61}[A-Za-z0-9]")
 ADDRESS = re.compile(r"s3://([^/]+)/(.*)")
-ENDED = frozenset({"Completed", "PartiallyCompleted", "Stopped", "Expired"})
+# PartiallyCompleted: "not all of your records could be processed in time"; Expired: it "didn't
+# begin before the set timeout duration", so that there is no output.
+OUT_OF_TIME = frozenset({"PartiallyCompleted", "Expired"})
+ENDED = OUT_OF_TIME | {"Completed", "Stopped"}
 
 
 def job_name(name: str) -> str:
@@ -153,7 +156,8 @@ class BedrockBatches:
         address = ADDRESS.fullmatch(as_text(output.get("s3Uri")))
         if address is None:
             raise ProviderError(f"Bedrock does not say where the results of {id} are.")
-        bucket, prefix = address[1], address[2]
+        # Each job writes into a folder of its own there, named by the end of its ARN.
+        bucket, prefix = address[1], f"{address[2].rstrip('/')}/{id.rpartition('/')[2]}/"
         for key in self._keys(bucket, prefix):
             for line in split_lines(self._chunks(bucket, key)):
                 yield without_input(line)
@@ -245,5 +249,5 @@ def _status(job: Mapping[str, Any]) -> BatchStatus:
         account=told == "Failed" and words_of_account(message),
         answered=None if answered is None else count(answered),
         requests=None if requests is None else count(requests),
-        expired=told == "Expired",
+        expired=told in OUT_OF_TIME,
     )

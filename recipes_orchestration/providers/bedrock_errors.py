@@ -29,7 +29,7 @@ ACCOUNT_WORDS = re.compile(
     r"|on-demand throughput|inference profile"
     r"|\b(?:model|role|bucket)\b.* (?:not found|does not exist|not available|not supported in)"
     r"|could not (?:resolve|validate) the (?:foundation )?model|cannot be assumed|assume role"
-    r"|minimum (?:number )?of records|number of records",
+    r"|minimum (?:number )?of records|number of records|(?:less|fewer) records",
     re.IGNORECASE,
 )
 # Access key ids, and what a complaint about a signature repeats of the request.

@@ -14,6 +14,8 @@ __all__ = ["PROVIDERS", "open_provider"]
 PROVIDERS: dict[str, tuple[str, str]] = {
     "anthropic": ("anthropic_provider", "AnthropicProvider"),
     "openai": ("openai_provider", "OpenAIProvider"),
+    "gemini": ("gemini_provider", "GeminiProvider"),
+    "bedrock": ("bedrock_provider", "BedrockProvider"),
 }
 
 
