@@ -6,7 +6,10 @@ import asyncio
 import base64
 import json
 import queue
+import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -321,6 +324,28 @@ def test_a_capture_stops_at_once_whatever_the_retries(recorder_for: Make):
         lambda c: ANTHROPIC.ask(c.client.with_options(max_retries=5, timeout=30), "Hi")
     )
     assert time.monotonic() - started < 0.4
+
+
+WITHOUT_SDKS = """
+import sys
+for name in ("anthropic", "openai", "google", "boto3"):
+    sys.modules[name] = None
+from recipes_orchestration.errors import MissingExtra
+from recipes_orchestration.providers.recording import Recorder
+for provider in ("anthropic", "openai", "gemini", "bedrock"):
+    try:
+        Recorder(provider)
+    except MissingExtra as error:
+        print(error)
+"""
+
+
+def test_a_missing_sdk_is_named_by_its_extra():
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SDKS], capture_output=True, text=True, check=True
+    )
+    named = re.findall(r"pip install 'recipes-orchestration\[(\w+)\]'", ran.stdout)
+    assert named == ["anthropic", "openai", "gemini", "bedrock"]
 
 
 def test_an_unknown_provider_is_refused():

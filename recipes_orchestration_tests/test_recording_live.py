@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import pytest
 
 from recipes_orchestration.errors import StepError
-from recipes_orchestration.providers.recording import Clients, LiveCall, Recorder
+from recipes_orchestration.providers.recording import Clients, LiveCall, Recorder, Replayed
 from recipes_orchestration.rehearsal import Rehearsal
 
 from .recorded_steps import (
@@ -40,6 +44,11 @@ each = pytest.mark.parametrize("told", ALL, ids=lambda told: told.provider)
 each_async = pytest.mark.parametrize("told", OVER_HTTPX, ids=lambda told: told.provider)
 
 
+def at(told: Told, url: str) -> dict[str, str]:
+    """The recorder's option that leads its live calls to `url`."""
+    return {"runtime_url" if told is BEDROCK else "base_url": url}
+
+
 @pytest.fixture
 def live_for(recorder_for: Make, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeLive]:
     """Makes a recorder with a key, and the provider that its live calls reach."""
@@ -51,7 +60,7 @@ def live_for(recorder_for: Make, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ma
             for name, value in told.keys.items():
                 monkeypatch.setenv(name, value)
             provider.answers.extend(answers or [told.answered()])
-            return recorder_for(told, base_url=provider.url, **options), provider
+            return recorder_for(told, **at(told, provider.url), **options), provider
 
         yield make
 
@@ -140,7 +149,7 @@ def test_a_live_call_without_a_key_says_which_variable_to_set(
     told: Told, recorder_for: Make, monkeypatch: pytest.MonkeyPatch
 ):
     with tiny_provider(told.answered()) as provider:
-        recorder = recorder_for(told, base_url=provider.url)
+        recorder = recorder_for(told, **at(told, provider.url))
         with pytest.raises(StepError, match=f"{next(iter(told.keys))}.*not in the batch"):
             recorder.replay(told.step(), {})
         assert provider.requests == []
@@ -317,21 +326,38 @@ def test_logs_at_debug_hold_neither_bodies_nor_keys(
         assert secret not in caplog.text or secret == "eu-west-1"
 
 
-def test_a_plain_call_on_the_rehearsal_equals_its_replay(rehearsal: Rehearsal):
-    recorder = Recorder("anthropic")
-    live = recorder.replay(ANTHROPIC.step(), {})
-    (call,) = live.live
-    again = recorder.replay(ANTHROPIC.step(), {call.call.id: (call.status, call.body)})
-    recorder.close()
-    assert again.value == live.value
-    assert again.live == ()
+LOGGED = """
+from contextlib import closing
+from recipes_orchestration_tests.recorded_steps import ANTHROPIC, OPENAI
+from recipes_orchestration.providers.recording import Recorder
+for told in (ANTHROPIC, OPENAI):
+    with closing(Recorder(told.provider)) as recorder:
+        recorder.capture(told.step("a question to keep private"))
+"""
 
 
-def test_an_asynchronous_call_on_the_rehearsal_gives_the_same(rehearsal: Rehearsal):
-    recorder = Recorder("anthropic")
-    live = recorder.replay(ANTHROPIC.async_step(), {})
-    assert live.value == recorder.replay(ANTHROPIC.step(), {}).value
-    recorder.close()
+def test_the_sdks_own_switch_for_debug_logs_shows_no_bodies():
+    environment = {**os.environ, "ANTHROPIC_LOG": "debug", "OPENAI_LOG": "debug"}
+    ran = subprocess.run(
+        [sys.executable, "-c", LOGGED], capture_output=True, text=True, env=environment, check=True
+    )
+    assert "private" not in ran.stdout + ran.stderr
+
+
+@each
+def test_a_plain_call_on_the_rehearsal_equals_its_replay(told: Told, rehearsal: Rehearsal):
+    with closing(Recorder(told.provider)) as recorder:
+        live = recorder.replay(told.step(), {})
+        (call,) = live.live
+        again = recorder.replay(told.step(), {call.call.id: (call.status, call.body)})
+    assert again == Replayed(live.value)
+
+
+@each_async
+def test_an_asynchronous_call_on_the_rehearsal_gives_the_same(told: Told, rehearsal: Rehearsal):
+    with closing(Recorder(told.provider)) as recorder:
+        live = recorder.replay(told.async_step(), {})
+        assert live.value == recorder.replay(told.step(), {}).value
 
 
 def test_a_cancelled_coroutine_leaves_the_page_free_to_end(live_for: MakeLive):

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import ConfigError, StepError
 from .provider import Call
 from .recording_run import Halt, LiveAllowance, LiveCall, Run
-from .recording_sdks import HttpxSdk, Sdk, SdkOptions, quiet_sdk_logs
+from .recording_sdks import HttpxSdk, Sdk, SdkOptions, missing_extra, quiet_sdk_logs
 
 __all__ = ["Clients", "LiveCall", "Recorder", "Replayed"]
 
@@ -62,8 +62,8 @@ class Recorder:
     """Runs the code of Python steps of one provider. May be used by many threads.
 
     `live_calls` bounds the requests that go live over the recorder's life. `base_url`, `api_key`
-    and `region` are what the SDK finds by itself where None; `runtime_url` is the address of
-    Bedrock's runtime. A key is needed for live calls only.
+    and `region` are what the SDK finds by itself where None. Bedrock's runtime has an address of
+    its own, `runtime_url`. A key is needed for live calls only.
     """
 
     def __init__(
@@ -80,8 +80,10 @@ class Recorder:
         self.provider = provider
         self.model = model
         self._allowance = LiveAllowance(live_calls)
+        url = runtime_url if provider == "bedrock" else base_url
+        self._sdk = sdk_of(provider, SdkOptions(url, api_key, region))
+        # After the SDK is loaded, which may set its loggers by a variable such as ANTHROPIC_LOG.
         quiet_sdk_logs()
-        self._sdk = sdk_of(provider, SdkOptions(runtime_url or base_url, api_key, region))
 
     def capture(self, function: Callable[[Clients], Any]) -> Call:
         """Runs `function` until its first request, and gives that request. Nothing is sent.
@@ -162,8 +164,10 @@ def sdk_of(provider: str, options: SdkOptions) -> Sdk:
         case "anthropic" | "openai" | "gemini":
             return HttpxSdk(provider, options)
         case "bedrock":
-            from .recording_boto import BotoSdk
-
+            try:
+                from .recording_boto import BotoSdk
+            except ImportError:
+                raise missing_extra(provider) from None
             return BotoSdk(options)
         case _:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""What an operation of boto3's bedrock-runtime asks: the call of a batch, or why none can carry it."""
+"""What an operation of bedrock-runtime asks: the call of a batch, or why none can carry it."""
 
 from __future__ import annotations
 
