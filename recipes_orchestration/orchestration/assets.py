@@ -11,11 +11,13 @@ from ..engine.advance import run_stage
 from ..engine.engine import open_engine
 from ..engine.look import BatchView, HeldPage, PageState
 from ..errors import RecipesError
+from ..place_settings import CLOUD_PLACES
 from ..project import Project
 from ..recipe import Recipe, Step
 from ..stages import Stage, stages_of
 from ..steps.registry import load_operation
 from .automation import condition_of
+from .deferral import Deferral
 from .events import (
     CHECK,
     check_result,
@@ -24,7 +26,9 @@ from .events import (
     report_partition,
     step_key,
 )
+from .heartbeat import Heartbeat
 from .pages_events import batches_of, pages_key
+from .run_tags import is_now
 
 __all__ = ["pages_spec", "stage_assets"]
 
@@ -75,7 +79,8 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
         check_specs=checks,
         partitions_def=partitions,
         can_subset=True,
-        pool=stage.place,
+        # A provider works elsewhere and has slots of its own: its stages take no turns here.
+        pool=None if stage.place in CLOUD_PLACES else stage.place,
         op_tags={"recipes/place": stage.place},
     )
     def run(
@@ -128,10 +133,19 @@ def _run(
     wanted = {key.path[-1] for key in context.selected_asset_keys}
     steps = [step.name for step in stage.steps if step.name in wanted]
     checked = {key.asset_key.path[-1] for key in context.selected_asset_check_keys}
-    with open_engine(project) as engine:
+    with open_engine(project) as engine, Heartbeat(engine, context.run.run_id):
         view = run_stage(
-            engine, stage, context.partition_key, steps, on_landed=_logger(context, stage)
+            engine,
+            stage,
+            context.partition_key,
+            steps,
+            on_landed=_logger(context, stage),
+            poll_seconds=project.limits.poll_seconds,
+            now=is_now(context.run.tags),
+            defer=_deferral(context, project, stage),
         )
+        if view is None:  # a continuation is in the queue: this run ends green, with no outputs
+            return
         missed: list[str] = []
         for step in steps:
             report = report_partition(engine, view, step)
@@ -147,6 +161,17 @@ def _run(
             metadata={"held": dg.MetadataValue.md(held_table(_held(view, missed)))},
             allow_retries=False,
         )
+
+
+def _deferral(context: dg.AssetExecutionContext, project: Project, stage: Stage) -> Deferral:
+    return Deferral(
+        context.instance,
+        context.run,
+        stage.place,
+        context.partition_key,
+        context.log,
+        inline=project.limits.inline_wait,
+    )
 
 
 def _logger(context: dg.AssetExecutionContext, stage: Stage) -> Callable[[int], None]:

@@ -7,6 +7,7 @@ import warnings
 import dagster as dg
 
 from ..project import Project
+from .adopting import adopt_sensor
 from .assets import pages_spec, stage_assets
 from .automation import automation_sensor
 from .io_manager import PageResultsIOManager
@@ -34,6 +35,7 @@ def project_definitions(project: Project) -> dg.Definitions:
             sensors=[
                 *(discovery_sensor(project, name) for name in project.sources),
                 automation_sensor(),
+                adopt_sensor(project),
             ],
             resources={"page_results": PageResultsIOManager(project)},
             executor=dg.in_process_executor,
