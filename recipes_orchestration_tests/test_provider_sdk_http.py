@@ -189,6 +189,29 @@ def test_how_long_a_provider_asks_to_wait(
     assert least <= refused.value.retry_after <= most
 
 
+def test_no_call_sleeps_for_as_long_as_a_provider_says(name: str):
+    slow = Reply(429, {"error": {"message": "Slow down."}}, {"retry-after": "3600"})
+    with (
+        against(name, slow) as (server, provider),
+        pytest.raises(ProviderError, match="Slow down"),
+    ):
+        provider.plain(a_call(provider))
+    assert len(server.asked) == 1
+
+
+def test_a_create_without_an_answer_in_time_is_unknown_and_not_repeated(name: str, tmp_path: Path):
+    with bench(name, "gpt-5", tmp_path) as at:
+        hasty = open_provider(name, base_url=at.rehearsal.base_url(name), api_key=KEY, timeout=0.5)
+        hasty.statuses(["x"])
+        at.script(hang_reply_seconds=2)
+        with pytest.raises(ProviderError, match="looked up first") as error:
+            submit(hasty, tmp_path)
+        hasty.close()
+        assert not isinstance(error.value, Refused)
+        assert at.counts()["creates"] == 1
+        assert len(at.batches()) == 1
+
+
 def test_no_connection_is_unknown(name: str, tmp_path: Path):
     with against(name, Reply()) as (_, provider):
         pass

@@ -7,22 +7,27 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtra
 from ..steps.ask import Answer, Ask, EmbedAsk
 from .anthropic_answers import error_words, is_account, read_answer, read_result, result_of
 from .anthropic_batches import AROUND, AnthropicBatches
 from .anthropic_calls import batch_line, make_call
 from .provider import BatchLimits, Call, Group, Line
-from .sdk_http import Manners, SdkHttp
-from .sdk_provider import SdkProvider, checked_key, no_key
+from .sdk_http import Manners
+from .sdk_provider import SdkProvider
 
 __all__ = ["AnthropicProvider"]
 
 # "100,000 Message requests or 256 MB in size", the batch processing page (November 2026); which
 # megabytes are meant it does not say, so the smaller ones.
 LIMITS = BatchLimits(max_requests=100_000, max_bytes=256_000_000, overhead=AROUND)
-CONNECT_SECONDS = 10.0
 RATE_WAIT, QUEUE_WAIT = 60.0, 600.0
+
+
+def _wait(status: int, words: str) -> float | None:
+    """In how many seconds a limit may have room again; None for what does not pass by itself."""
+    if status != 429 or "spend" in words or "usage limit" in words:
+        return None
+    return QUEUE_WAIT if "queue" in words else RATE_WAIT
 
 
 class AnthropicProvider(SdkProvider[AnthropicBatches]):
@@ -30,6 +35,8 @@ class AnthropicProvider(SdkProvider[AnthropicBatches]):
 
     name = "anthropic"
     limits = LIMITS
+    variable = "ANTHROPIC_API_KEY"
+    manners = Manners("Anthropic", error_words, is_account, _wait)
 
     def call(self, ask: Ask | EmbedAsk, model: str) -> Call:
         """The call that asks it; see `Provider`."""
@@ -73,32 +80,3 @@ class AnthropicProvider(SdkProvider[AnthropicBatches]):
 
     def _batches(self) -> AnthropicBatches:
         return AnthropicBatches(self._connected())
-
-    def _open(self) -> SdkHttp:
-        try:
-            import anthropic
-        except ImportError:
-            raise MissingExtra(
-                "The place anthropic needs: pip install 'recipes-orchestration[anthropic]'"
-            ) from None
-        if self._api_key == "":
-            raise no_key("Anthropic", "ANTHROPIC_API_KEY")
-        timeout = anthropic.Timeout(self._timeout, connect=CONNECT_SECONDS)
-        try:
-            client = anthropic.Anthropic(
-                api_key=self._api_key, base_url=self._base_url, timeout=timeout
-            )
-        except anthropic.AnthropicError:  # a profile in a file that is not there or not safe
-            raise no_key("Anthropic", "ANTHROPIC_API_KEY") from None
-        if not (client.api_key or client.auth_token or client.credentials):
-            client.close()
-            raise no_key("Anthropic", "ANTHROPIC_API_KEY")
-        checked_key("Anthropic", client.api_key, client.auth_token)
-        return SdkHttp(anthropic, client, Manners("Anthropic", error_words, is_account, _wait))
-
-
-def _wait(status: int, words: str) -> float | None:
-    """In how many seconds a limit may have room again; None for what does not pass by itself."""
-    if status != 429 or "spend" in words or "usage limit" in words:
-        return None
-    return QUEUE_WAIT if "queue" in words else RATE_WAIT

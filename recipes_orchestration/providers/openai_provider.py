@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtra
 from ..steps.ask import Answer, Ask, EmbedAsk
 from .json_values import as_dict
 from .openai_answers import read_answer
@@ -15,16 +14,30 @@ from .openai_batches import OpenAIBatches
 from .openai_calls import batch_line, make_call
 from .openai_lines import error_words, is_account, read_result, result_of
 from .provider import BatchLimits, Call, Group, Line
-from .sdk_http import Manners, SdkHttp
-from .sdk_provider import SdkProvider, checked_key, no_key
+from .sdk_http import Manners
+from .sdk_provider import SdkProvider
 
 __all__ = ["OpenAIProvider"]
 
 # "Up to 50,000 requests, and can be up to 200 MB in size", the API description of openai 3.57;
 # which megabytes are meant it does not say, so the smaller ones.
 LIMITS = BatchLimits(max_requests=50_000, max_bytes=200_000_000)
-CONNECT_SECONDS = 10.0
 RATE_WAIT, QUEUE_WAIT = 60.0, 600.0
+
+
+def _words(body: Mapping[str, Any]) -> str:
+    return error_words(as_dict(body.get("error")))
+
+
+def _account(body: Mapping[str, Any]) -> bool:
+    return is_account(as_dict(body.get("error")))
+
+
+def _wait(status: int, words: str) -> float | None:
+    """In how many seconds a limit may have room again; None for what does not pass by itself."""
+    if "enqueued" in words.lower() or "token_limit_exceeded" in words:
+        return QUEUE_WAIT
+    return RATE_WAIT if status == 429 and not ("quota" in words or "billing" in words) else None
 
 
 class OpenAIProvider(SdkProvider[OpenAIBatches]):
@@ -32,6 +45,8 @@ class OpenAIProvider(SdkProvider[OpenAIBatches]):
 
     name = "openai"
     limits = LIMITS
+    variable = "OPENAI_API_KEY"
+    manners = Manners("OpenAI", _words, _account, _wait)
 
     def call(self, ask: Ask | EmbedAsk, model: str) -> Call:
         """The call that asks it; see `Provider`."""
@@ -75,35 +90,3 @@ class OpenAIProvider(SdkProvider[OpenAIBatches]):
 
     def _batches(self) -> OpenAIBatches:
         return OpenAIBatches(self._connected())
-
-    def _open(self) -> SdkHttp:
-        try:
-            import openai
-        except ImportError:
-            raise MissingExtra(
-                "The place openai needs: pip install 'recipes-orchestration[openai]'"
-            ) from None
-        if self._api_key == "":
-            raise no_key("OpenAI", "OPENAI_API_KEY")
-        timeout = openai.Timeout(self._timeout, connect=CONNECT_SECONDS)
-        try:
-            client = openai.OpenAI(api_key=self._api_key, base_url=self._base_url, timeout=timeout)
-        except openai.OpenAIError:
-            raise no_key("OpenAI", "OPENAI_API_KEY") from None
-        checked_key("OpenAI", client.api_key)
-        return SdkHttp(openai, client, Manners("OpenAI", _words, _account, _wait))
-
-
-def _words(body: Mapping[str, Any]) -> str:
-    return error_words(as_dict(body.get("error")))
-
-
-def _account(body: Mapping[str, Any]) -> bool:
-    return is_account(as_dict(body.get("error")))
-
-
-def _wait(status: int, words: str) -> float | None:
-    """In how many seconds a limit may have room again; None for what does not pass by itself."""
-    if "enqueued" in words.lower() or "token_limit_exceeded" in words:
-        return QUEUE_WAIT
-    return RATE_WAIT if status == 429 and not ("quota" in words or "billing" in words) else None

@@ -18,13 +18,14 @@ from ..errors import ProviderError, Refused
 from .byte_lines import split_lines
 from .json_values import as_dict, parse, tidy
 
-__all__ = ["Manners", "SaidNo", "SdkHttp"]
+__all__ = ["Manners", "SaidNo", "SdkHttp", "no_long_sleep"]
 
 # Statuses with which a server says that it did not take a request. Not among them: 408 and 409,
 # after which it may be at work, and every 5xx.
 REFUSALS = frozenset({400, 401, 402, 403, 404, 405, 413, 414, 415, 422, 429, 431})
 ACCOUNT_STATUSES = frozenset({401, 402, 403})
 LONGEST_WAIT = 24 * 3600.0
+LONGEST_SLEEP = 60.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,16 @@ class SaidNo(Refused):
         self.status = status
         self.body = body
         self.known = bool(as_dict(as_dict(parse(body)).get("error")))
+
+
+def no_long_sleep(response: Any) -> None:
+    """A hook on responses: a call fails at once where the SDK would sleep as long as it is told.
+
+    Anthropic's SDK sleeps for hours when `retry-after` says so, whoever waits for the answer.
+    """
+    wait = _retry_after(response.headers)
+    if wait is not None and wait > LONGEST_SLEEP:
+        response.headers["x-should-retry"] = "false"
 
 
 class SdkHttp:
@@ -151,7 +162,7 @@ class SdkHttp:
         except self._troubles as error:
             name = type(error).__name__
             raise ProviderError(
-                f"{self._manners.title} did not answer {doing} ({name}); it is asked again later."
+                f"{self._manners.title} did not answer {doing} ({name}); {_next(creates)}."
             ) from None
 
     def _status_error(
@@ -168,7 +179,7 @@ class SdkHttp:
         title, words = self._manners.title, words.rstrip(".") or "no words"
         if status not in REFUSALS or (status == 429 and not blamed):
             return ProviderError(
-                f"{title} answered {doing} with HTTP {status}: {words}; it is asked again later."
+                f"{title} answered {doing} with HTTP {status}: {words}; {_next(creates)}."
             )
         wait = _retry_after(headers) or self._manners.wait(status, words)
         todo = "Set it right there, then go on." if blamed else "Change what is asked, or skip it."
@@ -190,6 +201,12 @@ class SdkHttp:
                 "later."
             )
         return value
+
+
+def _next(creates: bool) -> str:
+    if creates:
+        return "whether it took it is not known, so that is looked up first"
+    return "it is asked again later"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from contextlib import ExitStack
+from importlib import import_module
+from typing import Any, Generic, Protocol, TypeVar
 
-from ..errors import Refused
+from ..errors import MissingExtra, Refused
 from .batch_lists import BatchList
 from .provider import BatchStatus, Call
-from .sdk_http import SdkHttp
+from .sdk_http import Manners, SdkHttp, no_long_sleep
 
-__all__ = ["Batches", "SdkProvider", "checked_key", "no_key"]
+__all__ = ["Batches", "SdkProvider"]
+
+CONNECT_SECONDS = 10.0
+# What a key consists of. The HTTP library logs a header that it cannot send, with the key in it.
+KEY = re.compile("[!-~]+")
 
 
 class Batches(Protocol):
@@ -33,8 +39,6 @@ class Batches(Protocol):
         ...
 
 
-KEY = re.compile("[!-~]+")
-
 BatchesT = TypeVar("BatchesT", bound=Batches)
 
 
@@ -42,8 +46,13 @@ class SdkProvider(Generic[BatchesT]):
     """One account with one key. `timeout` is in seconds, for one request.
 
     Without `api_key` and `base_url` the SDK reads its own environment variables. It is loaded, and
-    the key looked for, when the first request is made.
+    the key looked for, when the first request is made. `variable` is where the SDK finds a key;
+    the SDK is the module `name`, with a client class that is called as the provider.
     """
+
+    name: str
+    variable: str
+    manners: Manners
 
     def __init__(
         self, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 600.0
@@ -84,26 +93,47 @@ class SdkProvider(Generic[BatchesT]):
             return self._http
 
     def _open(self) -> SdkHttp:
-        raise NotImplementedError
+        sdk = self._sdk()
+        if self._api_key == "":
+            raise self._no_key()
+        http = sdk.DefaultHttpxClient(event_hooks={"response": [no_long_sleep]})
+        with ExitStack() as given_up:
+            given_up.callback(http.close)
+            try:
+                client = getattr(sdk, self.manners.title)(
+                    api_key=self._api_key,
+                    base_url=self._base_url,
+                    timeout=sdk.Timeout(self._timeout, connect=CONNECT_SECONDS),
+                    http_client=http,
+                )
+            except sdk.APIError.__base__:  # Anthropic's also when a profile's file is amiss
+                raise self._no_key() from None
+            keys = [key for key in (client.api_key, getattr(client, "auth_token", None)) if key]
+            if not keys and not getattr(client, "credentials", None):
+                raise self._no_key()
+            if not all(KEY.fullmatch(key) for key in keys):
+                raise Refused(
+                    f"The key for {self.manners.title} holds blanks, line ends or other "
+                    f"characters that no key has. Set {self.variable} again.",
+                    account=True,
+                )
+            given_up.pop_all()
+        return SdkHttp(sdk, client, self.manners)
+
+    def _sdk(self) -> Any:
+        try:
+            return import_module(self.name)
+        except ImportError:
+            raise MissingExtra(
+                f"The place {self.name} needs: pip install 'recipes-orchestration[{self.name}]'"
+            ) from None
+
+    def _no_key(self) -> Refused:
+        return Refused(
+            f"There is no key for {self.manners.title}. Set {self.variable}, or the variable that "
+            "api_key_env names in project.yaml, and start again.",
+            account=True,
+        )
 
     def _batches(self) -> BatchesT:
         raise NotImplementedError
-
-
-def no_key(title: str, variable: str) -> Refused:
-    """The error that there is no key in the environment."""
-    return Refused(
-        f"There is no key for {title}. Set {variable}, or the variable that api_key_env names in "
-        "project.yaml, and start again.",
-        account=True,
-    )
-
-
-def checked_key(title: str, *keys: str | None) -> None:
-    """Refuses keys that no header can hold: the HTTP library would log the header with the key."""
-    if any(key is not None and not KEY.fullmatch(key) for key in keys):
-        raise Refused(
-            f"The key for {title} holds blanks, line ends or other characters that no key has. "
-            "Set its environment variable again, and start again.",
-            account=True,
-        )
