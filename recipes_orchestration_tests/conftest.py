@@ -10,9 +10,18 @@ import pytest
 from .discovery_scans import reads, scans
 from .ledger_fixtures import ledger, ledger_url
 from .postgres_server import postgres_server, postgres_url
-from .rehearsal_fixtures import rehearsal
+from .rehearsal_fixtures import rehearsal, rehearsal_server
 
-__all__ = ["ledger", "ledger_url", "postgres_server", "postgres_url", "reads", "rehearsal", "scans"]
+__all__ = [
+    "ledger",
+    "ledger_url",
+    "postgres_server",
+    "postgres_url",
+    "reads",
+    "rehearsal",
+    "rehearsal_server",
+    "scans",
+]
 
 
 @pytest.fixture

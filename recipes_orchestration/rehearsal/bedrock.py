@@ -32,13 +32,14 @@ class BedrockSide(Side):
     name = "bedrock"
 
     def __init__(self) -> None:
-        super().__init__()
         self.store = Store()
+        super().__init__()
         self._writing = threading.Lock()
 
     def reset(self) -> None:
-        """Forgets everything but what is in S3."""
+        """Forgets everything, and empties S3."""
         super().reset()
+        self.store.clear()
         self.tokens: dict[str, Batch] = {}
 
     def close(self) -> None:

@@ -36,9 +36,14 @@ class Store:
     def __init__(self) -> None:
         with _lock:
             self.url = _server_url()
-            if not _stores:
-                _post(f"{self.url}/moto-api/reset")
             _stores.append(self)
+        self.clear()
+
+    def clear(self) -> None:
+        """Empties it, unless another rehearsal of this process uses it too."""
+        with _lock:
+            if len(_stores) == 1:
+                _post(f"{self.url}/moto-api/reset")
         if not any(each["Name"] == BUCKET for each in self.s3.list_buckets()["Buckets"]):
             self.s3.create_bucket(Bucket=BUCKET)
 

@@ -142,7 +142,7 @@ class Rehearsal:
         return JSONResponse(self.counts(hashes=request.query_params.get("hashes") == "true"))
 
     async def _reset(self, _: Request) -> Response:
-        self.reset()
+        await run_in_threadpool(self.reset)
         return JSONResponse({})
 
     async def _script(self, request: Request) -> Response:
@@ -183,6 +183,7 @@ class Rehearsal:
     def stop(self) -> None:
         """Ends `serve`."""
         self._server.should_exit = True
+        self._server.force_exit = True  # a client that waits for a late answer waits in vain
 
 
 class _Server(uvicorn.Server):
