@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
 from collections.abc import Callable, Generator
@@ -158,6 +159,26 @@ BEDROCK = Told(
 )
 ALL = (ANTHROPIC, OPENAI, GEMINI, BEDROCK)
 OVER_HTTPX = (ANTHROPIC, OPENAI, GEMINI)
+
+
+def picture_for(told: Told, client: Any) -> Any:
+    encoded = base64.b64encode(PICTURE).decode()
+    if told is ANTHROPIC:
+        source = {"type": "base64", "media_type": "image/png", "data": encoded}
+        content: Any = [{"type": "image", "source": source}]
+        message = {"role": "user", "content": content}
+        return client.messages.create(model="m", max_tokens=5, messages=[message])
+    if told is OPENAI:
+        url = {"url": f"data:image/png;base64,{encoded}"}
+        message = {"role": "user", "content": [{"type": "image_url", "image_url": url}]}
+        return client.chat.completions.create(model="m", messages=[message])
+    if told is GEMINI:
+        from google.genai import types
+
+        part = types.Part.from_bytes(data=PICTURE, mime_type="image/png")
+        return client.models.generate_content(model="m", contents=[part])
+    image = {"image": {"format": "png", "source": {"bytes": PICTURE}}}
+    return client.converse(modelId="m", messages=[{"role": "user", "content": [image]}])
 
 
 def answers_to(

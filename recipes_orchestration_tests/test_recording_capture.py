@@ -32,6 +32,7 @@ from .recorded_steps import (
     PICTURE,
     WORDS,
     Told,
+    picture_for,
 )
 from .recording_fixtures import no_keys, recorder_for
 
@@ -129,26 +130,6 @@ def test_bedrocks_invoke_model_is_recorded_as_the_models_own_request(recorder_fo
     )
     assert (call.group.route, call.group.model) == ("invoke", "amazon.titan")
     assert call.body == body.encode()
-
-
-def picture_for(told: Told, client: Any) -> Any:
-    encoded = base64.b64encode(PICTURE).decode()
-    if told is ANTHROPIC:
-        source = {"type": "base64", "media_type": "image/png", "data": encoded}
-        content: Any = [{"type": "image", "source": source}]
-        message = {"role": "user", "content": content}
-        return client.messages.create(model="m", max_tokens=5, messages=[message])
-    if told is OPENAI:
-        url = {"url": f"data:image/png;base64,{encoded}"}
-        message = {"role": "user", "content": [{"type": "image_url", "image_url": url}]}
-        return client.chat.completions.create(model="m", messages=[message])
-    if told is GEMINI:
-        from google.genai import types
-
-        part = types.Part.from_bytes(data=PICTURE, mime_type="image/png")
-        return client.models.generate_content(model="m", contents=[part])
-    image = {"image": {"format": "png", "source": {"bytes": PICTURE}}}
-    return client.converse(modelId="m", messages=[{"role": "user", "content": [image]}])
 
 
 @each

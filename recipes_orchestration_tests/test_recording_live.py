@@ -34,9 +34,9 @@ from .recorded_steps import (
     tiny_provider,
 )
 from .recording_fixtures import no_keys, recorder_for
-from .rehearsal_fixtures import rehearsal
+from .rehearsal_fixtures import rehearsal, rehearsal_server
 
-__all__ = ["no_keys", "recorder_for", "rehearsal"]
+__all__ = ["no_keys", "recorder_for", "rehearsal", "rehearsal_server"]
 
 Make = Callable[..., Recorder]
 MakeLive = Callable[..., tuple[Recorder, TinyProvider]]
