@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from .commands import (
     event_commands,
     pages_commands,
+    place_commands,
     project_commands,
     rehearsal_commands,
     result_commands,
@@ -67,6 +68,7 @@ for _group in (
     pages_commands,
     run_commands,
     result_commands,
+    place_commands,
     event_commands,
     rehearsal_commands,
 ):

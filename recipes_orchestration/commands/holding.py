@@ -94,6 +94,8 @@ def retry_held(
             )
         batches = batches_in(engine, chosen.source, folder)
         cleared = _clear(engine, chosen, step, batches if folder is not None else None, page_id)
+        if page_id is None:
+            cleared += _release_tasks(engine, chosen, batches if folder is not None else None)
         unreadable = _unreadable(engine, chosen, batches, page_id)
     output.line(
         f"{count(cleared, 'hold')} cleared. {'Now run' if cleared else 'Nothing to do'}"
@@ -124,6 +126,13 @@ def _clear(
         for batch in batches
         if batch.key in holding
     )
+
+
+def _release_tasks(engine: Engine, recipe: Recipe, batches: list[BatchRow] | None) -> int:
+    """Tasks whose results could not be fetched, or that would not end, are asked about again."""
+    if batches is None:
+        return engine.ledger.tasks.release(recipe.name)
+    return sum(engine.ledger.tasks.release(recipe.name, batch=batch.key) for batch in batches)
 
 
 def _unreadable(

@@ -35,6 +35,10 @@ def run(
     no_discover: Annotated[
         bool, typer.Option("--no-discover", help="Do not look for new pages first.")
     ] = False,
+    now: Annotated[
+        bool,
+        typer.Option("--now", help="Ask providers by plain calls, at the full price: you wait."),
+    ] = False,
     no_dagster: NoDagster = False,
     project: Project = None,
     json: Json = False,
@@ -42,7 +46,7 @@ def run(
     """Run a recipe here, in the foreground. Ctrl-C stops it, and what is done is kept."""
     from .running import Wanted, run_recipe
 
-    wanted = Wanted(recipe, folder, tuple(step or ()), tuple(batch or ()))
+    wanted = Wanted(recipe, folder, tuple(step or ()), tuple(batch or ()), now)
     run_recipe(project, wanted, discover=not no_discover, dagster=not no_dagster, as_json=json)
 
 

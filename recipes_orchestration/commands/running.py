@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from .output import Output
 from .run_outcome import Outcome, StageOutcome
 from .run_report import tell_run
 from .telling import Teller
+from .waiting import Waiting
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -36,12 +38,16 @@ __all__ = ["Outcome", "StageOutcome", "Wanted", "run_recipe"]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to run: a recipe, or a part of it. Empty means all."""
+    """What to run: a recipe, or a part of it. Empty means all.
+
+    `now`: a person waits for it, so that nothing goes as a batch.
+    """
 
     recipe: str
     folder: str | None = None
     steps: tuple[str, ...] = ()
     batches: tuple[str, ...] = ()
+    now: bool = False
 
 
 def run_recipe(
@@ -50,7 +56,8 @@ def run_recipe(
     """Runs what is wanted, shows where it stands, and ends with the run's exit code.
 
     A batch that cannot be completed does not stop the others; a place that fails as a whole
-    stops the run. Stopped, it lands what is done, and what it was at is free for the next run.
+    stops the run. Stopped, it lands what is done, and what it was at is free for the next run;
+    batches at a provider stay open there and are taken up again.
     """
     output = Output(as_json=as_json)
     started = time.monotonic()
@@ -67,7 +74,8 @@ def run_recipe(
                 batches = _wanted_batches(engine, recipe, wanted)
                 teller = Teller(engine, instance, recipe)
                 try:
-                    _run_stages(engine, outcome, steps, batches, teller, stopping, output)
+                    way = _Way(teller, stopping, output, wanted.now)
+                    _run_stages(engine, outcome, steps, batches, way)
                 finally:
                     outcome.materialized = teller.told
         except KeyboardInterrupt:
@@ -93,23 +101,31 @@ def _wanted_batches(engine: Engine, recipe: Recipe, wanted: Wanted) -> list[Batc
     ]
 
 
+@dataclass(frozen=True)
+class _Way:
+    """What is the same for all batches of a run. `now`: a person waits for it."""
+
+    teller: Teller
+    stopping: Stopping
+    output: Output
+    now: bool
+
+
 def _run_stages(
     engine: Engine,
     outcome: Outcome,
     steps: Sequence[str],
     batches: Sequence[BatchRow],
-    teller: Teller,
-    stopping: Stopping,
-    output: Output,
+    way: _Way,
 ) -> None:
-    with output.progress() as progress:
+    with way.output.progress() as progress:
         for stage in stages_of(outcome.recipe):
             chosen = [step.name for step in stage.steps if step.name in steps]
             if not chosen:
                 continue
             at = StageOutcome(stage, chosen)
             outcome.stages.append(at)
-            _run_batches(engine, at, batches, teller, stopping, output, progress)
+            _run_batches(engine, at, batches, way, progress)
             if at.failure is not None:
                 return
 
@@ -118,40 +134,75 @@ def _run_batches(
     engine: Engine,
     at: StageOutcome,
     batches: Sequence[BatchRow],
-    teller: Teller,
-    stopping: Stopping,
-    output: Output,
+    way: _Way,
     progress: Progress,
 ) -> None:
+    """Every batch once; those that wait for a place elsewhere again, until none does.
+
+    All are sent before the first is waited for: a provider may take a day for each.
+    """
     total = sum(batch.pages for batch in batches) * len(at.steps)
     bar = progress.add_task(at.stage.name, total=total, unit="results")
-    done = 0
-    for batch in batches:
-        stopping.raise_if_asked()
-        progress.update(bar, description=f"{at.stage.name} {shown(batch.folder)}")
-        before = at.landed
-
-        def on_landed(rows: int) -> None:
-            at.landed += rows
-            progress.advance(bar, rows)
-            stopping.raise_if_asked()
-
+    waiting = Waiting(engine, at.stage, way.output)
+    todo = list(batches)
+    while todo:
+        deferred: list[BatchRow] = []
+        for batch in todo:
+            way.stopping.raise_if_asked()
+            progress.update(bar, description=f"{at.stage.name} {shown(batch.folder)}")
+            if not _run_batch(engine, at, batch, way, waiting, partial(progress.advance, bar)):
+                deferred.append(batch)
+            if at.failure is not None:
+                return
         try:
-            with _naming_the_batch(at, batch):
-                view = run_stage(engine, at.stage, batch.key, at.steps, on_landed=on_landed)
-                _note(at, batch, view)
-                teller.tell(view, at.steps, landed=at.landed > before)
-        except KeyboardInterrupt:
-            # What was finished has landed meanwhile: the table is to show it.
-            _note(at, batch, look(engine, at.stage.recipe, batch.key, at.steps))
-            raise
-        finally:
-            done += batch.pages * len(at.steps)
-            progress.update(bar, completed=done)
-        if at.failure is not None:
+            todo = waiting.until_some_can_go_on(deferred, way.stopping)
+        except PlaceError as error:
+            at.failure = error
             return
-        if not output.live and at.landed > before:
-            output.note(f"{shown(batch.key)}: {at.landed - before:,} results landed")
+    progress.update(bar, completed=total)
+
+
+def _run_batch(
+    engine: Engine,
+    at: StageOutcome,
+    batch: BatchRow,
+    way: _Way,
+    waiting: Waiting,
+    advance_bar: Callable[[int], None],
+) -> bool:
+    """Runs a batch as far as it goes; False when it waits for a place elsewhere."""
+    before = at.landed
+
+    def on_landed(rows: int) -> None:
+        at.landed += rows
+        advance_bar(rows)
+        way.stopping.raise_if_asked()
+
+    done = True
+    try:
+        with _naming_the_batch(at, batch):
+            view = run_stage(
+                engine,
+                at.stage,
+                batch.key,
+                at.steps,
+                on_landed=on_landed,
+                poll_seconds=engine.project.limits.poll_seconds,
+                now=way.now,
+                defer=partial(waiting.note, batch.key),
+            )
+            if view is None:
+                done = False
+            else:
+                _note(at, batch, view)
+                way.teller.tell(view, at.steps, landed=at.landed > before)
+    except KeyboardInterrupt:
+        # What was finished has landed meanwhile: the table is to show it.
+        _note(at, batch, look(engine, at.stage.recipe, batch.key, at.steps))
+        raise
+    if not way.output.live and at.landed > before:
+        way.output.note(f"{shown(batch.key)}: {at.landed - before:,} results landed")
+    return done
 
 
 @contextmanager

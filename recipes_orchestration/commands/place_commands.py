@@ -1,0 +1,42 @@
+"""`recipes tasks`, `spend` and `resume`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import Json, MaybeRecipe, Project
+
+__all__ = ["register"]
+
+
+def tasks(recipe: MaybeRecipe = None, project: Project = None, json: Json = False) -> None:
+    """List what is open at each place, asked there now, and the places that are paused."""
+    from .tasks_at_places import show_tasks
+
+    show_tasks(project, recipe, as_json=json)
+
+
+def spend(recipe: MaybeRecipe = None, project: Project = None, json: Json = False) -> None:
+    """Show what was paid to providers, by recipe, step and model, and what was wasted."""
+    from .spending import show_spend
+
+    show_spend(project, recipe, as_json=json)
+
+
+def resume(
+    place: Annotated[str, typer.Argument(metavar="PLACE", help="Such as anthropic.")],
+    project: Project = None,
+    json: Json = False,
+) -> None:
+    """Let a paused place take work again."""
+    from .tasks_at_places import resume_place
+
+    resume_place(project, place, as_json=json)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command in (tasks, spend, resume):
+        app.command()(command)
