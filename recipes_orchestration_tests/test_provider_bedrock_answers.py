@@ -181,11 +181,17 @@ def test_coheres_vector(vectors: Any):
 
 
 @pytest.mark.parametrize(
-    "response", [{}, {"embedding": []}, {"embedding": ["a"]}, {"embeddings": 3}]
+    "response",
+    [{}, {"embedding": ["a"]}, {"embedding": [float("nan")]}, {"embeddings": 3}],
 )
 def test_what_is_no_vector_is_an_error(response: dict[str, Any]):
     with pytest.raises(StepError, match="no vector"):
         read_invoked(response)
+
+
+def test_a_vector_without_numbers_is_empty():
+    answer = read_invoked({"embedding": []})
+    assert (answer.stop, answer.vector) == (Stop.EMPTY, None)
 
 
 def test_a_message_of_anthropics_own_shape_is_read():

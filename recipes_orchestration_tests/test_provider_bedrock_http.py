@@ -372,6 +372,12 @@ def test_a_batch_that_bedrock_has_forgotten():
         assert provider.statuses([arn(1)])[arn(1)].state is BatchState.FORGOTTEN
 
 
+def test_a_404_that_is_not_amazons_own_forgets_no_batch():
+    gateway = Reply(404, b"<html>no such page</html>")
+    with asking(lambda _: gateway) as (provider, _), pytest.raises(ProviderError):
+        provider.statuses([arn(1)])
+
+
 def test_an_id_that_is_no_job_is_forgotten():
     with asking(lambda _: Reply()) as (provider, server):
         assert provider.statuses(["batch_1"])["batch_1"].state is BatchState.FORGOTTEN
@@ -427,6 +433,25 @@ def test_results_that_cannot_be_reached_are_an_error(store: tuple[str, Any]):
     done = job(1, status="Completed")
     done["outputDataConfig"] = {"s3OutputDataConfig": {"s3Uri": "s3://no-such-bucket/x/"}}
     with asking(lambda _: Reply(body=done), store[0]) as (provider, _), pytest.raises(Refused):
+        list(provider.results(arn(1)))
+
+
+def test_a_fetch_that_breaks_off_is_an_error():
+    done = job(1, status="Completed")
+    listed = (
+        b'<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+        b"<IsTruncated>false</IsTruncated><Contents><Key>a.jsonl.out</Key></Contents>"
+        b"</ListBucketResult>"
+    )
+
+    def answer(asked: Asked) -> Reply:
+        if "list-type" in asked.path:
+            return Reply(body=listed, headers={"Content-Type": "application/xml"})
+        if asked.path.startswith(f"/{BUCKET}/"):
+            return Reply(body=b'{"recordId":"a"}\n{"record', headers={"Content-Length": "1000"})
+        return Reply(body=done)
+
+    with asking(answer, CLIENTS[0].server.url) as (provider, _), pytest.raises(ProviderError):
         list(provider.results(arn(1)))
 
 

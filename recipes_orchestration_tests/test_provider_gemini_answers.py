@@ -182,10 +182,17 @@ def test_a_vector():
     assert answer.usage.tokens_in == 9
 
 
-@pytest.mark.parametrize("values", [None, [], ["a"], [True], [1.0, None], "no"])
+@pytest.mark.parametrize(
+    "values", [None, ["a"], [True], [1.0, None], [float("nan")], [1e400], "no"]
+)
 def test_what_is_no_vector_is_an_error(values: Any):
     with pytest.raises(StepError, match="no vector"):
         read_vector({"embedding": {"values": values}})
+
+
+def test_a_vector_without_numbers_is_empty():
+    answer = read_vector({"embedding": {"values": []}})
+    assert (answer.stop, answer.vector) == (Stop.EMPTY, None)
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\r\n"])

@@ -285,6 +285,25 @@ def test_a_batch_that_google_has_forgotten():
     assert status.state is BatchState.FORGOTTEN
 
 
+def test_a_404_that_is_not_googles_own_forgets_no_batch():
+    gateway = Reply(404, b"<html>no such page</html>")
+    with asking(lambda _: gateway) as (provider, _), pytest.raises(ProviderError):
+        provider.statuses(["batches/b1"])
+
+
+def test_an_id_that_is_no_batch_is_forgotten():
+    with asking(lambda _: Reply()) as (provider, server):
+        assert provider.statuses(["msgbatch_1"])["msgbatch_1"].state is BatchState.FORGOTTEN
+        assert server.asked == []
+
+
+def test_a_key_that_no_header_can_hold_is_refused_without_its_words():
+    provider = GeminiProvider(api_key="secret\nkey")
+    with pytest.raises(Refused) as caught:
+        provider.statuses(["batches/b1"])
+    assert "secret" not in str(caught.value)
+
+
 def test_many_batches_take_one_page_of_the_list_for_a_hundred():
     def answer(asked: Asked) -> Reply:
         page = int(asked.path.partition("pageToken=")[2] or 0)

@@ -11,6 +11,7 @@ from . import anthropic_answers
 from .bedrock_errors import error_words, is_account
 from .json_values import as_dict, as_list, as_text, count, dump, one_line, parse, tidy
 from .provider import Line, LineKind
+from .vectors import vector_of
 
 __all__ = ["read_conversed", "read_invoked", "read_result", "result_of", "without_input"]
 
@@ -91,14 +92,15 @@ def read_invoked(response: Mapping[str, Any]) -> Answer:
         many = response.get("embeddings")
         of_floats = as_dict(many).get("float") if isinstance(many, dict) else many
         given = next(iter(as_list(of_floats)), None)
-    numbers = tuple(value for value in as_list(given) if type(value) in (int, float))
-    if not numbers or len(numbers) != len(as_list(given)):
+    vector = vector_of(given)
+    if vector is None:
         raise StepError(
             "Bedrock's answer has no vector of numbers. Check that the step's model embeds text, "
             "and look at the answer's line in the library."
         )
     usage = Usage(tokens_in=count(response.get("inputTextTokenCount")))
-    return Answer(Stop.COMPLETE, usage, vector=numbers)
+    stop, words = (Stop.COMPLETE, "") if vector else (Stop.EMPTY, "no vector")
+    return Answer(stop, usage, vector=vector or None, words=words)
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:

@@ -10,6 +10,7 @@ from ..steps.ask import Answer, Stop, Usage
 from .gemini_errors import error_words, is_account
 from .json_values import as_dict, as_list, as_text, count, dump, one_line, parse, tidy
 from .provider import Line, LineKind
+from .vectors import vector_of
 
 __all__ = ["read_generated", "read_result", "read_vector", "result_of"]
 
@@ -53,16 +54,16 @@ def result_of(id: str, status: int, response: bytes) -> bytes:
 
 def read_vector(response: Mapping[str, Any]) -> Answer:
     """The vector of an embedContent response; raises `StepError` when it has none."""
-    values = as_list(as_dict(response.get("embedding")).get("values"))
-    numbers = tuple(value for value in values if type(value) in (int, float))
-    if not numbers or len(numbers) != len(values):
+    vector = vector_of(as_dict(response.get("embedding")).get("values"))
+    if vector is None:
         raise StepError(
             "Gemini's answer has no vector of numbers. Check that the step's model embeds text, "
             "and look at the answer's line in the library."
         )
     counted = as_dict(response.get("usageMetadata"))
     tokens = _count(counted.get("promptTokenCount")) or _count(response.get("tokenCount"))
-    return Answer(Stop.COMPLETE, Usage(tokens_in=tokens), vector=numbers)
+    stop, words = (Stop.COMPLETE, "") if vector else (Stop.EMPTY, "no vector")
+    return Answer(stop, Usage(tokens_in=tokens), vector=vector or None, words=words)
 
 
 def read_generated(response: Mapping[str, Any]) -> Answer:

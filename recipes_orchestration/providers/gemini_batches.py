@@ -139,7 +139,7 @@ class GeminiBatches:
         try:
             return batch_status(self._get(id))
         except SaidNo as no:
-            if no.status != 404:
+            if no.status != 404 or not no.known:
                 raise
             return BatchStatus(BatchState.FORGOTTEN, str(no))
 

@@ -28,15 +28,19 @@ ATTEMPTS = 5
 # 499, after which it may be at work, and every 5xx.
 REFUSALS = frozenset({400, 401, 402, 403, 404, 405, 411, 412, 413, 414, 415, 422, 429, 431})
 RATE_WAIT = 60.0
+KEY = re.compile("[!-~]+")
 MODEL = re.compile(r"(?!.*\.\.)[\w./@:-]{1,256}")
 
 
 class SaidNo(Refused):
-    """A refusal with its HTTP status."""
+    """A refusal with its HTTP status. `known`: its body is an error as Google writes them."""
 
-    def __init__(self, words: str, status: int, account: bool, retry_after: float | None) -> None:
+    def __init__(
+        self, words: str, status: int, *, known: bool, account: bool, retry_after: float | None
+    ) -> None:
         super().__init__(words, account=account, retry_after=retry_after)
         self.status = status
+        self.known = known
 
 
 def check_model(model: str) -> None:
@@ -57,11 +61,10 @@ class GeminiSdk:
         given = api_key or os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY")
         self._key = (given or "").strip()
         if not self._key:
-            raise Refused(
-                "There is no key for Gemini. Set GEMINI_API_KEY, or the variable that api_key_env "
-                "names in project.yaml, and start again.",
-                account=True,
-            )
+            raise _no_key("There is no key for Gemini.")
+        if not KEY.fullmatch(self._key):
+            # The HTTP library would log the header that it cannot send, and with it the key.
+            raise _no_key("The key for Gemini holds blanks, line ends or letters that no key has.")
         # Each would else be loaded four times, at a tenth of a second.
         certificates = httpx2.create_ssl_context()
         self._http = GeminiHttp(certificates)
@@ -127,7 +130,7 @@ class GeminiSdk:
                 told = _error_of(error)
                 blamed = error.code == 404 or is_account(told)
                 if blamed and (error.code != 429 or is_spent(told)):
-                    raise self._refusal(doing, told, error.code, account=True) from None
+                    raise self._refusal(doing, error, account=True) from None
                 if error.code >= 500 or error.code not in REFUSALS or error.code == 429:
                     raise self._status_error(doing, error, creates=False) from None
             except (httpx2.HTTPError, auth_errors.GoogleAuthError) as error:
@@ -149,11 +152,10 @@ class GeminiSdk:
                 f"Gemini did not {doing}: {self._clean(error_words(told))}; "
                 "it is asked again later."
             )
-        return self._refusal(doing, told, error.code, account=account)
+        return self._refusal(doing, error, account=account)
 
-    def _refusal(
-        self, doing: str, told: Mapping[str, Any], status: int, *, account: bool
-    ) -> SaidNo:
+    def _refusal(self, doing: str, error: errors.APIError, *, account: bool) -> SaidNo:
+        told, status = _error_of(error), error.code
         wait = retry_seconds(told)
         if wait is None and status == 429 and not is_spent(told):
             wait = RATE_WAIT
@@ -161,7 +163,13 @@ class GeminiSdk:
         if wait is not None:
             todo = f"It may be asked again in {wait:.0f} s."
         words = self._clean(error_words(told))
-        return SaidNo(f"Gemini refused to {doing}: {words}. {todo}", status, account, wait)
+        return SaidNo(
+            f"Gemini refused to {doing}: {words}. {todo}",
+            status,
+            known=bool(as_dict(as_dict(error.details).get("error"))),
+            account=account,
+            retry_after=wait,
+        )
 
     def _unknown(self, doing: str, error: Exception) -> ProviderError:
         return ProviderError(
@@ -170,6 +178,14 @@ class GeminiSdk:
 
     def _clean(self, words: str) -> str:
         return words.replace(self._key, "[key]")
+
+
+def _no_key(words: str) -> Refused:
+    return Refused(
+        f"{words} Set GEMINI_API_KEY, or the variable that api_key_env names in project.yaml, and "
+        "start again.",
+        account=True,
+    )
 
 
 def _error_of(error: errors.APIError) -> Mapping[str, Any]:
