@@ -12,7 +12,7 @@ from ..ledger.tasks import TaskRow
 from ..library.results import Result
 from ..places.place import Chunk
 from ..recipe import page_key
-from ..runner.work import FailureKind, Outcome
+from ..runner.work import UNANSWERED, FailureKind, Outcome
 from .engine import Engine
 
 __all__ = ["land_chunk"]
@@ -120,7 +120,8 @@ def _failures(
         key = page_key(task.fingerprints[outcome.step], sha256)
         for page_id in twins[sha256]:
             earlier = before.get((page_id, outcome.step, key))
-            attempts = (earlier.attempts if earlier else 0) + 1
+            counted = earlier is not None and earlier.task == task.name
+            attempts = (earlier.attempts if earlier else 0) + (not counted)
             rows.append(
                 Failure(
                     recipe=task.recipe,
@@ -132,6 +133,7 @@ def _failures(
                     reason=kind.value,
                     words=outcome.failure.words,
                     hold=_is_held(engine, task, kind, attempts),
+                    task=task.name,
                 )
             )
     return rows
@@ -141,4 +143,4 @@ def _is_held(engine: Engine, task: TaskRow, kind: FailureKind, attempts: int) ->
     """Whether the page waits for a person now."""
     if kind is FailureKind.UNREADABLE or attempts >= engine.project.limits.tries:
         return True
-    return kind is FailureKind.EXPIRED and engine.on_expired(task.place) == "hold"
+    return kind in UNANSWERED and engine.on_expired(task.place) == "hold"

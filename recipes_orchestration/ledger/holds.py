@@ -20,7 +20,8 @@ class HoldRow:
     """One page's failures at one step. `held`: it waits for a person and is not tried again.
 
     `reason` is a word for the kind of failure, `words` what was said about the last one.
-    `attempts` counts them, `since` is the first and `updated_at` the last.
+    `attempts` counts them, `since` is the first and `updated_at` the last. `task` names the task
+    that the last one was counted for.
     """
 
     recipe: str
@@ -35,11 +36,15 @@ class HoldRow:
     held: bool
     since: datetime
     updated_at: datetime
+    task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed attempt; `hold` makes the page wait for a person."""
+    """One failed attempt; `hold` makes the page wait for a person.
+
+    `task` is the name of the task it was made in: told again of the same task, it is not counted.
+    """
 
     recipe: str
     step: str
@@ -50,6 +55,7 @@ class Failure:
     reason: str
     words: str
     hold: bool
+    task: str | None = None
 
 
 _COLUMNS = tuple(holds.c[field.name] for field in fields(HoldRow))
@@ -103,6 +109,7 @@ class HoldBook:
                 "held": bool(before["held"]) or failure.hold,
                 "since": now,
                 "updated_at": now,
+                "task": failure.task,
             }
         # Always in one order, so that two processes cannot wait for each other.
         rows = [merged[same] for same in sorted(merged)]
@@ -110,15 +117,17 @@ class HoldBook:
         def work(connection: sa.Connection) -> dict[tuple[str, ...], HoldRow]:
             insert = insert_into(connection, holds)
             new = insert.excluded
+            again = sa.and_(holds.c.task.is_not(None), holds.c.task == new.task)
             count = insert.on_conflict_do_update(
                 index_elements=_SAME,
                 set_={
                     "batch": new.batch,
                     "reason": new.reason,
                     "words": new.words,
-                    "attempts": holds.c.attempts + new.attempts,
+                    "attempts": holds.c.attempts + sa.case((again, 0), else_=new.attempts),
                     "held": sa.or_(holds.c.held, new.held),
                     "updated_at": new.updated_at,
+                    "task": new.task,
                 },
             )
             connection.execute(count, rows)

@@ -181,6 +181,7 @@ holds = sa.Table(
     sa.Column("held", sa.Boolean(), nullable=False),
     sa.Column("since", UtcTime(), nullable=False),
     sa.Column("updated_at", UtcTime(), nullable=False),
+    sa.Column("task", sa.Text()),
     sa.UniqueConstraint("recipe", "step", "source", "page_id", "key"),
     sa.Index(None, "key"),
     sa.Index(None, "recipe", "source", "batch"),

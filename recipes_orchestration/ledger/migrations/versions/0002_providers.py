@@ -34,6 +34,7 @@ def upgrade() -> None:
         sa.Column("fetches", sa.Integer(), nullable=False, server_default=sa.text("0")),
     ):
         op.add_column("tasks", column)
+    op.add_column("holds", sa.Column("task", sa.Text()))
     op.create_table(
         "bookings",
         _words("task_id"),
