@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ..errors import ProviderError, RecipesError
 from ..ledger.bookings import Booking
@@ -199,7 +199,10 @@ def _age(task: AnyTask) -> float:
 def _failed(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted) -> None:
     place = engine.place(task.place)
     if standing.account:
-        engine.ledger.pauses.pause(task.place, standing.words)
+        until = None
+        if standing.retry_after is not None:
+            until = datetime.now(UTC) + timedelta(seconds=standing.retry_after)
+        engine.ledger.pauses.pause(task.place, standing.words, until)
         engine.ledger.tasks.dropped(task.id, standing.words)
         return
     if task.remote_id is not None:

@@ -11,7 +11,7 @@ from ..errors import PlaceError, ProviderError, Refused
 from ..ledger.tasks import NoSlot, TaskRow
 from ..places.place import Chunk, Package, Place, Sought
 from ..recipe import canonical_json, digest
-from ..runner.work import FailureKind
+from ..runner.work import UNANSWERED
 from ..stages import Stage
 from .beat import beating
 from .engine import Engine
@@ -102,11 +102,7 @@ def _ways(engine: Engine, view: BatchView, work: Work, now: bool) -> Iterator[tu
     hurried: Work = {}
     if not now and engine.on_expired(place) == "calls":
         failed = engine.ledger.holds.attempts_of(view.recipe.name, view.source, view.batch)
-        expired = {
-            (row.page_id, row.key)
-            for row in failed.values()
-            if row.reason == FailureKind.EXPIRED.value
-        }
+        expired = {(row.page_id, row.key) for row in failed.values() if row.reason in UNANSWERED}
         hurried = {
             page_id: chain
             for page_id, chain in work.items()

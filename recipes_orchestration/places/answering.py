@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -15,9 +14,9 @@ from ..providers.provider import Group, Line, LineKind
 from ..providers.recording import LiveCall
 from ..recipe import canonical_json
 from ..runner.run_pages import check_value, words_of
-from ..runner.work import Failure, FailureKind, Outcome, Spent
+from ..runner.work import Failure, FailureKind, Outcome, PageWork, Spent
 from ..steps.ask import Answer, Stop
-from .costs import Costs
+from .costs import Costs, free, plus
 from .packing import MODE
 from .place import Bill, Chunk, Sent
 from .questions import Asker
@@ -45,7 +44,7 @@ class Reading:
     """Reads the answer lines of one task, and adds up what they cost.
 
     `ended` says that no more lines will come: then a call without a line is missing, with
-    `ended_words` as what the provider said of the batch.
+    `ended_words` as what the provider said of the batch, which `failed` or `expired` as a whole.
     """
 
     asker: Asker
@@ -53,6 +52,7 @@ class Reading:
     prices: Mapping[str, ModelPrices]
     ended: bool = True
     ended_words: str = ""
+    failed: bool = False
     expired: bool = False
     _lines: Counter[str] = field(default_factory=Counter[str])
     _seen: set[str] = field(default_factory=set[str])
@@ -101,6 +101,8 @@ class Reading:
         elif self.expired or self.sent.stopped == "overdue":
             kind = FailureKind.EXPIRED
             words = f"The batch's time was over before it was answered. {self.ended_words}"
+        elif self.failed:
+            kind, words = FailureKind.BATCH, f"The batch failed as a whole. {self.ended_words}"
         else:
             kind = FailureKind.MISSING
             words = f"The batch ended without a line for it. {self.ended_words}"
@@ -123,22 +125,12 @@ class Reading:
                 yield self._failed(page_id, failure)
             return
         outcomes = self._answered(line, line.response, pages)
-        spent = outcomes[0].spent
-        if spent is not None:
-            self._costs.add(spent, wasted=all(each.failure for each in outcomes))
-        failure = outcomes[0].failure
-        self._lines["landed" if failure is None else failure.kind.value] += 1
-        yield outcomes[0]
-        # Asked once and paid once: the other pages of the call cost nothing.
-        free = (
-            None
-            if spent is None
-            else replace(
-                spent, tokens_in=0, tokens_out=0, tokens_cached=0, usd=spent.usd and Decimal(0)
-            )
-        )
-        for each in outcomes[1:]:
-            yield replace(each, spent=free)
+        for each in outcomes:
+            if each.spent is not None:
+                self._costs.add(each.spent, wasted=each.failure is not None)
+        failed = [each.failure.kind.value for each in outcomes if each.failure is not None]
+        self._lines["landed" if len(failed) < len(outcomes) else failed[0]] += 1
+        yield from outcomes
 
     def _unanswered(self, line: Line) -> Failure:
         if line.kind is LineKind.EXPIRED or (
@@ -153,37 +145,53 @@ class Reading:
         return Failure(kind, line.words or "The provider gave an error without words.")
 
     def _answered(self, line: Line, response: Mapping[str, Any], pages: list[str]) -> list[Outcome]:
-        """An outcome for each page of the call; the first one carries the cost."""
+        """An outcome for each page of the call; the first that is a result carries the cost."""
+        answer: Answer | None = None
         try:
             answer = self.asker.provider.answer(self._group, response)
         except StepError as error:
-            failure = Failure(FailureKind.ANSWER, str(error))
-            return [self._failed(page_id, failure) for page_id in pages]
-        spent = self._costs.spent(self._group, answer)
-        if answer.stop is not Stop.COMPLETE:
-            words = f"{_STOPS[answer.stop]} {answer.words}".strip()
-            failure = Failure(FailureKind.ANSWER, words)
-            return [self._failed(page_id, failure, spent) for page_id in pages]
-        return [
-            self._value(line, response, answer, page_id, spent)
-            for page_id in pages
-            if page_id in self._works
-        ] or [self._failed(pages[0], Failure(FailureKind.ANSWER, "Its page is gone."), spent)]
+            if self.asker.operation.parse is not None:
+                failure = Failure(FailureKind.ANSWER, str(error))
+                return [self._failed(page_id, failure) for page_id in pages]
+        if answer is None:
+            spent = self._costs.unread(self._group)
+        else:
+            spent = self._costs.spent(self._group, answer)
+            if (failure := self._unfinished(answer)) is not None:
+                outcomes = [self._failed(page_id, failure, free(spent)) for page_id in pages]
+                return _carried(spent, outcomes)
+        works = [self._works[page_id] for page_id in pages if page_id in self._works]
+        if not works:
+            return [self._failed(pages[0], Failure(FailureKind.ANSWER, "Its page is gone."), spent)]
+        return _carried(
+            spent, [self._value(line, response, answer, work, free(spent)) for work in works]
+        )
+
+    def _unfinished(self, answer: Answer) -> Failure | None:
+        """Why an answer is no result whatever it says.
+
+        A call of a tool is an answer to code that offered the tool.
+        """
+        coded = self.asker.operation.parse is None
+        if answer.stop is Stop.COMPLETE or (coded and answer.stop is Stop.OTHER):
+            return None
+        return Failure(FailureKind.ANSWER, f"{_STOPS[answer.stop]} {answer.words}".strip())
 
     def _value(
         self,
         line: Line,
         response: Mapping[str, Any],
-        answer: Answer,
-        page_id: str,
+        answer: Answer | None,
+        work: PageWork,
         spent: Spent,
     ) -> Outcome:
-        work = self._works[page_id]
+        """What the step makes of an answer on one page. `spent` is without its live calls."""
+        page_id = work.page_id
         heard: list[LiveCall] = []
         value: Any = None
         failure: Failure | None = None
         try:
-            if self.asker.operation.parse is not None:
+            if self.asker.operation.parse is not None and answer is not None:
                 value = self.asker.operation.parse(answer, self.asker.context(work))
             else:
                 body = canonical_json(response).encode()
@@ -195,13 +203,26 @@ class Reading:
             failure = Failure(FailureKind.ANSWER, str(error))
         except Exception as error:  # noqa: BLE001  whatever a step makes of an answer is the page's
             failure = Failure(FailureKind.ANSWER, words_of(error))
-        spent = self._costs.with_live(spent, heard)
+        if heard:
+            self._lines["live"] += len(heard)
+            spent = self._costs.with_live(spent, heard)
         if failure is not None:
             return self._failed(page_id, failure, spent)
         return Outcome(page_id, self._step, 0.0, value=value, spent=spent)
 
     def _failed(self, page_id: str, failure: Failure, spent: Spent | None = None) -> Outcome:
         return Outcome(page_id, self._step, 0.0, failure=failure, spent=spent)
+
+
+def _carried(spent: Spent, outcomes: list[Outcome]) -> list[Outcome]:
+    """The outcomes of one call, its cost on the first that is a result, else on the first."""
+    best = next((at for at, each in enumerate(outcomes) if each.failure is None), 0)
+    return [
+        replace(each, spent=plus(spent, each.spent) if each.spent else spent)
+        if at == best
+        else each
+        for at, each in enumerate(outcomes)
+    ]
 
 
 def all_outcomes(reading: Reading, sent: Sent) -> Iterator[Outcome]:

@@ -86,7 +86,7 @@ class CloudPlace:
             line=self._provider.line,
             new_part=self._spool.part,
         )
-        asker = Asker.of(spec, step, self._provider, self._recorder(spec))
+        asker = Asker.of(spec, step, self._provider, self._recorder(step.name))
         yield from packer.packages(asker.calls())
 
     def discard(self, package: Package) -> None:
@@ -134,6 +134,7 @@ class CloudPlace:
         reading = self._reading(sent)
         reading.ended_words = status.words
         reading.expired = status.expired
+        reading.failed = status.state is BatchState.FAILED
         yield from chunks(all_outcomes(reading, sent))
         self._bills[sent.remote_id] = reading.bill()
 
@@ -155,6 +156,8 @@ class CloudPlace:
         self._plain.forget(remote_id)
         self._bills.pop(remote_id, None)
         self._told.pop(remote_id, None)
+        if (recorder := self._recorders.pop(remote_id, None)) is not None:
+            recorder.close()
 
     def ends_here(self, remote_id: str | None) -> bool:
         """Plain calls end with their process, a batch does not."""
@@ -182,16 +185,15 @@ class CloudPlace:
             overhead=limits.overhead,
         )
 
-    def _recorder(self, spec: TaskSpec) -> Recorder:
-        """One for each step, so that the cap on live calls holds over all its pages."""
-        (step,) = spec.steps
-        if step.name not in self._recorders:
-            self._recorders[step.name] = self._new_recorder()
-        return self._recorders[step.name]
+    def _recorder(self, user: str) -> Recorder:
+        """One for each step that is sent and each task that lands: its cap on live calls is new."""
+        if user not in self._recorders:
+            self._recorders[user] = self._new_recorder()
+        return self._recorders[user]
 
     def _reading(self, sent: Sent) -> Reading:
         (step,) = sent.spec.steps
-        asker = Asker.of(sent.spec, step, self._provider, self._recorder(sent.spec))
+        asker = Asker.of(sent.spec, step, self._provider, self._recorder(sent.remote_id))
         return Reading(asker, sent, self._prices)
 
 
@@ -202,6 +204,8 @@ def _standing(status: BatchStatus) -> Standing:
         case BatchState.FORGOTTEN:
             return Standing(State.LOST, status.words or "the provider does not know it any more")
         case BatchState.FAILED if status.account:
-            return Standing(State.FAILED, status.words, account=True)
+            return Standing(
+                State.FAILED, status.words, account=True, retry_after=status.retry_after
+            )
         case _:
             return Standing(State.ENDED, status.words)

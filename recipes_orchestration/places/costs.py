@@ -17,7 +17,25 @@ from ..runner.work import Spent
 from ..steps.ask import Answer
 from .place import Bill
 
-__all__ = ["Costs"]
+__all__ = ["Costs", "free", "plus"]
+
+
+def free(spent: Spent) -> Spent:
+    """The same answer for another page: asked once and paid once."""
+    usd = None if spent.usd is None else Decimal(0)
+    return replace(spent, tokens_in=0, tokens_out=0, tokens_cached=0, usd=usd)
+
+
+def plus(spent: Spent, more: Spent) -> Spent:
+    """Both costs together, under the model and basis of the first."""
+    unknown = spent.usd is None and more.usd is None
+    return replace(
+        spent,
+        tokens_in=spent.tokens_in + more.tokens_in,
+        tokens_out=spent.tokens_out + more.tokens_out,
+        tokens_cached=spent.tokens_cached + more.tokens_cached,
+        usd=None if unknown else (spent.usd or Decimal(0)) + (more.usd or Decimal(0)),
+    )
 
 
 @dataclass
@@ -57,6 +75,10 @@ class Costs:
             basis=price.basis,
         )
 
+    def unread(self, group: Group) -> Spent:
+        """What an answer cost that only the step's own code can read: nobody knows."""
+        return Spent(group.model, 0, 0, 0, None, "unknown")
+
     def with_live(self, spent: Spent, heard: Iterable[LiveCall]) -> Spent:
         """The cost of a page with that of the live calls which its code made."""
         for each in heard:
@@ -66,16 +88,7 @@ class Costs:
                 answer = self.provider.answer(each.call.group, json.loads(each.body))
             except (StepError, ValueError):
                 continue  # a call that gives no answer of a model, such as a list of models
-            extra = self.spent(each.call.group, answer, live=True)
-            spent = replace(
-                spent,
-                tokens_in=spent.tokens_in + extra.tokens_in,
-                tokens_out=spent.tokens_out + extra.tokens_out,
-                tokens_cached=spent.tokens_cached + extra.tokens_cached,
-                usd=None
-                if spent.usd is None and extra.usd is None
-                else (spent.usd or Decimal(0)) + (extra.usd or Decimal(0)),
-            )
+            spent = plus(spent, self.spent(each.call.group, answer, live=True))
         return spent
 
     def add(self, spent: Spent, *, wasted: bool) -> None:

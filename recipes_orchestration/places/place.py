@@ -29,12 +29,14 @@ class State(StrEnum):
 class Standing:
     """A task's state, with words for a person.
 
-    `account`: it failed for a reason of the account, so that the place is to be paused.
+    `account`: it failed for a reason of the account, so that the place is to be paused, for
+    `retry_after` seconds where the reason passes by itself.
     """
 
     state: State
     words: str = ""
     account: bool = False
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,15 @@ class PlainTask:
         return self.left == 0
 
     def _run(self) -> None:
+        try:
+            self._call_all()
+        finally:  # whatever happens: who waits for the end must see it
+            with self.lock:
+                self.left = 0
+            self.part.remove()
+            self.news.set()
+
+    def _call_all(self) -> None:
         limit = threading.Semaphore(2 * self.parallel)
         with ThreadPoolExecutor(self.parallel, thread_name_prefix="recipes-call") as pool:
             for call_id, call in self.part.each(self.provider.name):
@@ -106,10 +115,6 @@ class PlainTask:
                     break
                 future = pool.submit(self._one, call_id, call)
                 future.add_done_callback(lambda _: limit.release())
-        with self.lock:
-            self.left = 0
-        self.part.remove()
-        self.news.set()
 
     def _one(self, call_id: str, call: Call) -> None:
         line: bytes | None = None

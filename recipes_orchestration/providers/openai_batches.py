@@ -16,7 +16,7 @@ from urllib.parse import quote
 from ..errors import ProviderError, Refused
 from .batch_lists import BatchList
 from .json_values import as_dict, as_list, as_text, count, tidy
-from .openai_lines import error_words, is_account
+from .openai_lines import QUEUE_WAIT, error_words, is_account, is_queue
 from .provider import BatchState, BatchStatus, Call, Group
 from .sdk_http import SaidNo, SdkHttp
 
@@ -113,13 +113,15 @@ def read_status(batch: Mapping[str, Any]) -> BatchStatus:
     else:
         state = BatchState.FAILED if status == "failed" else BatchState.RUNNING
     words = f"{tidy(status)}: {done} completed and {failed} failed of {total}"
+    account = state is BatchState.FAILED and any(map(is_account, errors))
     return BatchStatus(
         state=state,
         words=f"{words}: {told}" if told else words,
-        account=state is BatchState.FAILED and any(map(is_account, errors)),
+        account=account,
         answered=done + failed,
         requests=total or None,
         expired=status == "expired",
+        retry_after=QUEUE_WAIT if account and all(map(is_queue, errors)) else None,
     )
 
 

@@ -9,7 +9,10 @@ from typing import Any
 from .json_values import as_dict, as_text, dump, one_line, parse, tidy
 from .provider import Line, LineKind
 
-__all__ = ["error_words", "is_account", "read_result", "result_of"]
+__all__ = ["QUEUE_WAIT", "error_words", "is_account", "is_queue", "read_result", "result_of"]
+
+QUEUE_WAIT = 600.0
+"""In how many seconds the queue of a full account may have room again."""
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -72,6 +75,12 @@ def error_words(error: Mapping[str, Any]) -> str:
     """The words of an error: its code, or its type, and message."""
     code = tidy(error.get("code")) or tidy(error.get("type"))
     return ": ".join(filter(None, [code, tidy(error.get("message"))])) or "an error without words"
+
+
+def is_queue(error: Mapping[str, Any]) -> bool:
+    """Whether too much of the account waits in the queue, which passes by itself."""
+    code, message = as_text(error.get("code")), as_text(error.get("message")).lower()
+    return code == "token_limit_exceeded" or "enqueued" in message
 
 
 def is_account(error: Mapping[str, Any]) -> bool:

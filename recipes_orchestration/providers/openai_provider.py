@@ -12,7 +12,7 @@ from .json_values import as_dict
 from .openai_answers import read_answer
 from .openai_batches import OpenAIBatches
 from .openai_calls import batch_line, make_call
-from .openai_lines import error_words, is_account, read_result, result_of
+from .openai_lines import QUEUE_WAIT, error_words, is_account, read_result, result_of
 from .provider import BatchLimits, Call, Group, Line
 from .sdk_http import Manners
 from .sdk_provider import SdkProvider
@@ -22,7 +22,7 @@ __all__ = ["OpenAIProvider"]
 # "Up to 50,000 requests, and can be up to 200 MB in size", the API description of openai 3.57;
 # which megabytes are meant it does not say, so the smaller ones.
 LIMITS = BatchLimits(max_requests=50_000, max_bytes=200_000_000)
-RATE_WAIT, QUEUE_WAIT = 60.0, 600.0
+RATE_WAIT = 60.0
 
 
 def _words(body: Mapping[str, Any]) -> str:

@@ -80,8 +80,9 @@ class BatchStatus:
     """A batch's state and the provider's own words for it, counts included.
 
     `account`: it failed for a reason that no page is to blame for (no credit, key, unknown model,
-    a limit of the account). `answered` of `requests` are done so far, where the provider says it.
-    `expired`: it ended because its time was over.
+    a limit of the account), for `retry_after` seconds where that passes by itself. `answered` of
+    `requests` are done so far, where the provider says it. `expired`: it ended because its time
+    was over.
     """
 
     state: BatchState
@@ -90,6 +91,7 @@ class BatchStatus:
     answered: int | None = None
     requests: int | None = None
     expired: bool = False
+    retry_after: float | None = None
 
 
 class LineKind(StrEnum):

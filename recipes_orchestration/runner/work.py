@@ -11,7 +11,15 @@ from typing import Any
 from ..pages.source import SourceReader
 from ..recipe import Step
 
-__all__ = ["Failure", "FailureKind", "Outcome", "PageWork", "Spent", "TaskSpec"]
+__all__ = [
+    "UNANSWERED",
+    "Failure",
+    "FailureKind",
+    "Outcome",
+    "PageWork",
+    "Spent",
+    "TaskSpec",
+]
 
 
 class FailureKind(StrEnum):
@@ -25,10 +33,15 @@ class FailureKind(StrEnum):
     ERRORED = "errored"  # the provider answered this request with an error
     ANSWER = "answer"  # answered and billed, but no result: cut off, refused, of the wrong shape
     EXPIRED = "expired"  # the batch's time was over before this request was answered
+    BATCH = "batch"  # the provider's batch failed as a whole, for no reason of the account
     CANCELLED = "cancelled"  # somebody ended the batch at the provider
     MISSING = "missing"  # the batch ended and has no line for this request
     ACCOUNT = "account"  # the account's: the place is paused and no attempt is counted
     STOPPED = "stopped"  # a person stopped it: no attempt is counted
+
+
+UNANSWERED = (FailureKind.EXPIRED, FailureKind.BATCH)
+"""A batch ended without working on the page: `on_expired` of its place says how it goes on."""
 
 
 @dataclass(frozen=True)
