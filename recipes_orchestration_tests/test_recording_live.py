@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
@@ -25,6 +26,7 @@ from .recorded_steps import (
     ALL,
     ANTHROPIC,
     BEDROCK,
+    GEMINI,
     OPENAI,
     OVER_HTTPX,
     WORDS,
@@ -244,6 +246,17 @@ def test_bedrocks_live_body_can_still_be_read(live_for: MakeLive):
         lambda c: c.client.invoke_model(modelId="m", body=b'{"a": 1}')["body"].read(), {}
     )
     assert replayed.value == replayed.live[0].body == b'{"embedding": [1]}'
+
+
+def test_geminis_live_vector_is_booked_as_its_call_would_be_answered(live_for: MakeLive):
+    recorder, provider = live_for(GEMINI, (200, b'{"embeddings": [{"values": [0.5]}]}'))
+
+    def step(clients: Clients) -> Any:
+        return clients.client.models.embed_content(model="m", contents="Hi").embeddings[0].values
+
+    replayed = recorder.replay(step, {})
+    assert (replayed.value, provider.requests[0][0]) == ([0.5], "/v1/models/m:batchEmbedContents")
+    assert json.loads(replayed.live[0].body) == {"embedding": {"values": [0.5]}}
 
 
 def test_live_calls_are_heard_also_when_the_code_fails_in_the_end(live_for: MakeLive):

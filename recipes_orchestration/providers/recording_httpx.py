@@ -91,7 +91,10 @@ def replayed(answer: tuple[int, bytes]) -> httpx2.Response:
 
 def heard(run: Run, asked: Asked, response: httpx2.Response) -> httpx2.Response:
     """Books a live answer that was read whole, and gives it on."""
-    run.heard(LiveCall(asked.call, response.status_code, response.content))
+    body = response.content
+    if asked.reduce is not None and response.status_code < 400:
+        body = asked.reduce(body)
+    run.heard(LiveCall(asked.call, response.status_code, body))
     headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in LEFT_OUT]
     return httpx2.Response(response.status_code, headers=headers, content=response.content)
 

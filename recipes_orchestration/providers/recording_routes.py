@@ -132,7 +132,7 @@ def gemini_embedding(call: Call) -> Asked:
     one = {name: value for name, value in requests[0].items() if name != "model"}
     body = json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode()
     group = Group(EMBED, call.group.model)
-    return Asked(Call("gemini", group, body), restore=as_list_of_one)
+    return Asked(Call("gemini", group, body), restore=as_list_of_one, reduce=as_one)
 
 
 def as_list_of_one(body: bytes) -> bytes:
@@ -140,6 +140,14 @@ def as_list_of_one(body: bytes) -> bytes:
     answer = json_object(body)
     one = answer.pop("embedding", None)
     return json.dumps({**answer, "embeddings": [] if one is None else [one]}).encode()
+
+
+def as_one(body: bytes) -> bytes:
+    """A batchEmbedContents answer of one vector as embedContent would have given it."""
+    answer = json_object(body)
+    many = answer.pop("embeddings", None)
+    one = {"embedding": many[0]} if isinstance(many, list) and many else {}
+    return json.dumps({**answer, **one}).encode()
 
 
 ROUTES: Mapping[str, Callable[[Request], Asked]] = {

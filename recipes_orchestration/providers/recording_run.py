@@ -36,13 +36,15 @@ class Halt(BaseException):
 class Asked:
     """One request as the page's code makes it.
 
-    `refusal` says why no batch can carry it, None when one can. `restore` makes of a batch's
-    answer the body that the SDK expects here.
+    `refusal` says why no batch can carry it, None when one can. Where the call differs from the
+    request, `restore` makes of the call's answer the body that the SDK expects, and `reduce` makes
+    of the request's answer the call's.
     """
 
     call: Call
     refusal: str | None = None
     restore: Callable[[bytes], bytes] | None = field(default=None, repr=False)
+    reduce: Callable[[bytes], bytes] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
