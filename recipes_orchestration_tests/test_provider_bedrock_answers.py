@@ -62,6 +62,24 @@ def test_a_schema_is_told_in_the_system_text():
     assert texts[1].endswith(json.dumps(schema, ensure_ascii=False))
 
 
+@pytest.mark.parametrize(
+    "model", ["us.anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-opus-4-6-v1"]
+)
+def test_a_schema_is_given_to_models_that_take_one(model: str):
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    body = body_of(Ask((Text("a"),), 10, schema=schema), model)
+    given = body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"]
+    assert json.loads(given) == {**schema, "additionalProperties": False}
+    assert "system" not in body
+
+
+def test_a_schema_that_cannot_be_given_is_told_in_words():
+    schema = {"type": "object", "patternProperties": {"x": {}}}
+    body = body_of(Ask((Text("a"),), 10, schema=schema), "anthropic.claude-haiku-4-5")
+    assert "outputConfig" not in body
+    assert "patternProperties" in body["system"][0]["text"]
+
+
 def test_the_model_stands_in_the_group_alone():
     call = make_call(Ask((Text("a"),), max_tokens=10), PROFILE)
     assert (call.group.route, call.group.model) == ("converse", PROFILE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from collections.abc import Generator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -335,6 +336,13 @@ def test_an_answer_that_is_no_result(client: Client, share: str, stop: Stop):
     assert [answer.stop for answer in answers] == [stop, stop]
     assert all(answer.words or stop is Stop.EMPTY for answer in answers)
     assert all(answer.usage.tokens_in > 0 for answer in answers)
+
+
+def test_an_answer_follows_the_schema(client: Client):
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    call = client.call(Ask((Text("a"),), max_tokens=10, schema=schema))
+    (answer,) = client.answers(client.send([call]), call)
+    assert json.loads(answer.text).keys() == {"name"}
 
 
 def test_truncated_json_is_truncated(client: Client):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 
 from ..errors import StepError
 from ..steps.ask import Ask, EmbedAsk, Part, Text
+from .answer_schemas import anthropic_schema
 from .json_values import dump, one_line
 from .provider import Call, Group
 
@@ -23,8 +25,11 @@ INVOKE = "invoke"
 
 PICTURES = {"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
 
-# Converse takes a schema of its own from a few models only and refuses it from all others, so
-# every model is told in words; the answer is checked when it lands.
+# The models that take a schema in Converse, of
+# https://docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-structured-outputs.html
+# (November 2026). Others refuse the whole call, so they are told in words; the answer is checked
+# when it lands.
+WITH_SCHEMAS = re.compile(r"anthropic\.claude-(?:(?:haiku|sonnet|opus)-4-5|opus-4-6)\b")
 SCHEMA_WORDS = (
     "Answer with one JSON value and nothing else: no explanation and no code fence. "
     "It must follow this JSON schema:\n"
@@ -43,7 +48,8 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         "messages": [{"role": "user", "content": [_block(part) for part in ask.parts]}]
     }
     system = [] if ask.system is None else [ask.system]
-    if ask.schema is not None:
+    closed = _closed(ask, model)
+    if ask.schema is not None and closed is None:
         system.append(SCHEMA_WORDS + json.dumps(ask.schema, ensure_ascii=False))
     if system:
         body["system"] = [{"text": text} for text in system]
@@ -51,12 +57,22 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
     if ask.temperature is not None:
         settings["temperature"] = ask.temperature
     body["inferenceConfig"] = settings
+    if closed is not None:
+        shape = {"jsonSchema": {"name": "answer", "schema": json.dumps(closed)}}
+        body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": shape}}
     return Call("bedrock", Group(CONVERSE, model), dump(body))
 
 
 def batch_line(id: str, call: Call) -> bytes:
     """The call as a record of the batch's file, with a line end."""
     return b'{"recordId":%b,"modelInput":%b}\n' % (dump(id), one_line(call.body))
+
+
+def _closed(ask: Ask, model: str) -> dict[str, Any] | None:
+    """The schema as Converse takes it; None where there is none or it must be told in words."""
+    if ask.schema is None or not WITH_SCHEMAS.search(model):
+        return None
+    return anthropic_schema(ask.schema)
 
 
 def _vector(ask: EmbedAsk, model: str) -> dict[str, Any]:

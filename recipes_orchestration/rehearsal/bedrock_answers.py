@@ -40,7 +40,18 @@ def asked_in(body: Any, model: str = "") -> Asked:
         if "any" in choice or (choice.get("tool") or {}).get("name") == spec.get("name"):
             schema = (spec.get("inputSchema") or {}).get("json")
             return asked_of(body, model, schema, str(spec.get("name")))
-    return asked_of(body, model)
+    return asked_of(body, model, _told_in_words(body))
+
+
+def _told_in_words(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema after the words `JSON schema:` of a system text, which models follow too."""
+    for block in body.get("system") or []:
+        text = block.get("text") if isinstance(block, dict) else None
+        _, found, schema = str(text).partition("JSON schema:\n")
+        if found:
+            read = mended(schema.encode("utf-8", "surrogatepass"))
+            return read or None
+    return None
 
 
 def response(asked: Asked, fate: Fate, script: Script, *, converse: bool) -> dict[str, Any]:
