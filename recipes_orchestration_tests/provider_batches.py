@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from recipes_orchestration.providers.provider import BatchStatus, Call, Line, Provider
@@ -64,6 +64,11 @@ class Bench:
     def counts(self) -> dict[str, int]:
         counts = self.rehearsal.counts(self.provider.name)
         return {key: value for key, value in counts.items() if isinstance(value, int)}
+
+    def age(self, hours: float) -> None:
+        """Makes all batches so much older."""
+        for batch in self.rehearsal.sides[self.provider.name].batches.values():
+            batch.created -= timedelta(hours=hours)
 
     def batches(self) -> list[str]:
         counts = self.rehearsal.counts(self.provider.name)

@@ -281,7 +281,15 @@ def test_an_ended_batch_of_other_requests_is_left_at_its_first_line(at: Bench):
 def test_a_batch_from_before_the_intent_is_not_found(at: Bench):
     calls = at.calls(5)
     at.status(at.send(calls))
-    assert at.find(calls, since=datetime.now(UTC) + timedelta(minutes=10)) is None
+    at.age(hours=1)
+    assert at.find(calls) is None
+
+
+def test_a_clock_that_was_put_back_hides_no_batch(at: Bench):
+    calls = at.calls(5)
+    id = at.send(calls)
+    at.rehearsal.finish("anthropic")
+    assert at.find(calls, since=datetime.now(UTC) + timedelta(hours=3)) == id
 
 
 def test_a_batch_is_found_behind_many_later_ones(at: Bench):

@@ -17,11 +17,11 @@ __all__ = ["BatchList"]
 
 # How far a provider's clock may be off the time in its own header, and how long its answers take.
 MARGIN = timedelta(minutes=2)
+DAY = timedelta(days=1)
 MAX_PAGES = 10_000
 SHORT_PAGE = 100
 # One page more without any of ours is read for so many that are still looked for.
 PATIENCE = 50
-NO_PAGE: tuple[list[Mapping[str, Any]], timedelta] = ([], timedelta())
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,15 @@ class BatchList:
     def since(self, moment: datetime) -> Iterator[Mapping[str, Any]]:
         """The batches that were created from `moment` of this machine's clock on, newest first.
 
-        The provider's clock is taken from its answer, so that a wrong clock here hides nothing.
+        The provider's clock is taken from its answer, so that a wrong clock here hides nothing;
+        nor does one that has been put right: a moment yet to come means the last day.
         """
-        for batches, skew in self._pages(SHORT_PAGE):
+        for batches, date in self._pages(SHORT_PAGE):
+            ahead = max(datetime.now(UTC) - date, timedelta())
+            start = moment - ahead - MARGIN
+            if start > date:
+                start = date - DAY
             times = [self.created(batch) for batch in batches]
-            start = moment - max(skew, timedelta()) - MARGIN
             for batch, time in zip(batches, times, strict=True):
                 if time is None or time >= start:
                     yield batch
@@ -61,7 +65,7 @@ class BatchList:
         pages = self._pages(self.page if len(left) > SHORT_PAGE else SHORT_PAGE)
         barren = 0  # pages in a row with none that is looked for
         while len(left) > 1 and barren <= len(left) // PATIENCE:
-            batches, _ = next(pages, NO_PAGE)
+            batches, _ = next(pages, ([], None))
             here = {as_text(batch.get("id")): batch for batch in batches}
             named = left & here.keys()
             found |= {id: self.status(here[id]) for id in named}
@@ -82,8 +86,8 @@ class BatchList:
         """The path of one batch."""
         return f"{self.path}/{quote(id, safe='')}"
 
-    def _pages(self, limit: int) -> Iterator[tuple[list[Mapping[str, Any]], timedelta]]:
-        """Each page, and by how much this machine's clock is ahead of the provider's."""
+    def _pages(self, limit: int) -> Iterator[tuple[list[Mapping[str, Any]], datetime]]:
+        """Each page, and what time it is: the provider's, or ours when it does not say it."""
         query: dict[str, Any] = {"limit": limit}
         for _ in range(MAX_PAGES):
             page, date = self.http.get_dated(self.path, query)
@@ -91,9 +95,8 @@ class BatchList:
                 raise ProviderError(
                     f"The list of batches at {self.path} has no data; it is asked for again later."
                 )
-            skew = datetime.now(UTC) - date if date else timedelta()
             batches = [as_dict(each) for each in as_list(page["data"])]
-            yield batches, skew
+            yield batches, date or datetime.now(UTC)
             last = as_text(batches[-1].get("id")) if batches else ""
             if page.get("has_more") is not True or not last or last == query.get(self.cursor):
                 return

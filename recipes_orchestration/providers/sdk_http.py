@@ -182,11 +182,13 @@ class SdkHttp:
                 f"{title} answered {doing} with HTTP {status}: {words}; {_next(creates)}."
             )
         wait = _retry_after(headers) or self._manners.wait(status, words)
-        todo = "Set it right there, then go on." if blamed else "Change what is asked, or skip it."
+        todo = "Change what is asked, or leave it out." if doing.startswith("POST") else ""
+        if blamed:
+            todo = "Set it right there, then go on."
         if wait is not None:
             todo = f"It may be asked again in {wait:.0f} s."
         return SaidNo(
-            f"{title} refused {doing} with HTTP {status}: {words}. {todo}",
+            f"{title} refused {doing} with HTTP {status}: {words}. {todo}".strip(),
             account=blamed,
             retry_after=wait,
             status=status,
