@@ -91,9 +91,18 @@ def test_a_schema_that_output_format_cannot_hold_becomes_a_tool(schema: dict[str
     assert "output_config" not in asked
 
 
-@pytest.mark.parametrize("model", ["claude-3-5-haiku-20241022", "claude-sonnet-4-20250514"])
+@pytest.mark.parametrize(
+    "model", ["claude-3-5-haiku-20241022", "claude-sonnet-4-20250514", "claude-opus-4-1"]
+)
 def test_a_model_without_structured_outputs_gets_a_tool(model: str):
     assert body(Ask((Text("Read."),), 50, schema=NAME), model)["tools"][0]["name"] == "answer"
+
+
+@pytest.mark.parametrize(
+    "model", ["claude-sonnet-4-5", "claude-opus-4-5-20251101", "claude-haiku-4-5", "claude-opus-5"]
+)
+def test_a_model_with_structured_outputs_gets_the_schema(model: str):
+    assert "output_config" in body(Ask((Text("Read."),), 50, schema=NAME), model)
 
 
 def test_a_list_is_wrapped_where_a_tool_must_give_it():

@@ -13,7 +13,8 @@ from .json_values import as_dict, as_list
 
 __all__ = ["anthropic_schema", "openai_schema"]
 
-# https://platform.openai.com/docs/guides/structured-outputs, supported schemas (November 2026).
+# https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas". What is not listed
+# there (bounds of strings, oneOf, not) makes OpenAI refuse a strict schema.
 OPENAI_WORDS = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"}
     | {"$ref", "$defs", "description", "title", "pattern", "format", "minimum", "maximum"}

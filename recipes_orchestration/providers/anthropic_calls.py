@@ -20,9 +20,9 @@ ROUTE = "/v1/messages"
 ANSWER_TOOL = "answer"
 VALUE_TOOL = "answer_value"
 
-# Models before 4.1 know no structured outputs:
-# https://platform.claude.com/docs/en/build-with-claude/structured-outputs (November 2026).
-WITHOUT_SCHEMAS = re.compile(r"claude-(?:[123]|instant|(?:opus|sonnet)-4-(?:0$|2025))")
+# Models before 4.5 know no structured outputs:
+# https://platform.claude.com/docs/en/build-with-claude/structured-outputs (read November 2026).
+WITHOUT_SCHEMAS = re.compile(r"claude-(?:[123]|instant|(?:opus|sonnet)-4-(?:[01](?:-|$)|20\d\d))")
 
 
 def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
