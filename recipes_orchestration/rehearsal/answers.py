@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 IMAGE_TOKENS = 1000
+DEEP = 6  # below it only what must be there: a schema may hold itself
 _SEPARATORS = "\u2028line\u2029paragraph\u0085next\r\nend"
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _IMAGES = frozenset(
@@ -140,10 +141,13 @@ def _of_type(schema: Mapping[str, Any], word: str, root: Mapping[str, Any], dept
     kind = str(kind[0] if isinstance(kind, list) else kind).lower()
     if kind == "object":
         properties = schema.get("properties") or {}
+        if depth > DEEP:
+            required = schema.get("required") or []
+            properties = {key: each for key, each in properties.items() if key in required}
         return {key: _instance(each, word, root, depth + 1) for key, each in properties.items()}
     if kind == "array":
-        most = schema.get("maxItems", 1)
-        count = min(max(int(schema.get("minItems", 0)), 1 if depth < 12 else 0), int(most or 0))
+        count = max(int(schema.get("minItems", 0)), 0 if depth > DEEP else 1)
+        count = min(count, int(schema.get("maxItems", count)))
         return [_instance(schema.get("items"), word, root, depth + 1) for _ in range(count)]
     if kind in ("integer", "number"):
         least = schema.get("minimum", schema.get("exclusiveMinimum"))
