@@ -378,6 +378,13 @@ def test_a_404_that_is_not_amazons_own_forgets_no_batch():
         provider.statuses([arn(1)])
 
 
+def test_results_of_a_forgotten_batch_are_an_error_and_not_the_accounts():
+    gone = error(404, "ResourceNotFoundException")
+    with asking(lambda _: gone) as (provider, _), pytest.raises(ProviderError) as caught:
+        list(provider.results(arn(1)))
+    assert not isinstance(caught.value, Refused)
+
+
 def test_an_id_that_is_no_job_is_forgotten():
     with asking(lambda _: Reply()) as (provider, server):
         assert provider.statuses(["batch_1"])["batch_1"].state is BatchState.FORGOTTEN

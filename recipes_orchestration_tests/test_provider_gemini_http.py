@@ -363,14 +363,17 @@ def test_inlined_responses_are_lines_too():
     assert [line.id if line else None for line in lines] == ["a", None]
 
 
-def test_results_that_are_gone_are_an_error():
+@pytest.mark.parametrize("status", [403, 404])
+def test_results_that_are_gone_are_an_error_and_not_the_accounts(status: int):
     done = operation(1, state="BATCH_STATE_SUCCEEDED", output={"responsesFile": "files/r1"})
+    gone = error(status, "You do not have permission to access the File r1 or it may not exist.")
 
     def answer(asked: Asked) -> Reply:
-        return error(404, "gone") if ":download" in asked.path else Reply(body=done)
+        return gone if ":download" in asked.path else Reply(body=done)
 
-    with asking(answer) as (provider, _), pytest.raises(ProviderError):
+    with asking(answer) as (provider, _), pytest.raises(ProviderError, match="any more") as caught:
         list(provider.results("batches/b1"))
+    assert not isinstance(caught.value, Refused)
 
 
 def test_a_batch_is_cancelled():

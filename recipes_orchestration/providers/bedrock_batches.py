@@ -16,7 +16,7 @@ from typing import Any
 
 from boto3.s3.transfer import TransferConfig
 
-from ..errors import ProviderError, Refused
+from ..errors import NotFound, ProviderError, Refused
 from .bedrock_answers import without_input
 from .bedrock_aws import Aws, SaidNo
 from .bedrock_calls import CONVERSE
@@ -151,7 +151,10 @@ class BedrockBatches:
 
     def results(self, id: str) -> Iterator[bytes]:
         """The records of every output file, streamed, without the requests repeated in them."""
-        job = self._get(id)
+        try:
+            job = self._get(id)
+        except NotFound as gone:
+            raise ProviderError(f"{gone} Look for its results in S3.") from None
         output = as_dict(as_dict(job.get("outputDataConfig")).get("s3OutputDataConfig"))
         address = ADDRESS.fullmatch(as_text(output.get("s3Uri")))
         if address is None:
@@ -176,14 +179,18 @@ class BedrockBatches:
             return BatchStatus(BatchState.FORGOTTEN, f"{id[:100]!r} is no job of Bedrock")
         try:
             return _status(self._get(id))
+        except NotFound as gone:
+            return BatchStatus(BatchState.FORGOTTEN, str(gone))
+
+    def _get(self, id: str) -> Mapping[str, Any]:
+        """The job. Raises `NotFound` when Bedrock says that it has none of that ARN."""
+        try:
+            with self._aws.told(f"show {id}"):
+                return self._aws.jobs.get_model_invocation_job(jobIdentifier=id)
         except SaidNo as no:
             if no.code != "ResourceNotFoundException":
                 raise
-            return BatchStatus(BatchState.FORGOTTEN, str(no))
-
-    def _get(self, id: str) -> Mapping[str, Any]:
-        with self._aws.told(f"show {id}"):
-            return self._aws.jobs.get_model_invocation_job(jobIdentifier=id)
+            raise NotFound(f"Bedrock does not know the job {id} any more.") from None
 
     def _pages(self, **query: Any) -> Iterator[list[Mapping[str, Any]]]:
         query |= {"maxResults": PAGE, "sortBy": "CreationTime", "sortOrder": "Descending"}

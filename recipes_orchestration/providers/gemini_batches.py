@@ -187,8 +187,17 @@ class GeminiBatches:
 
     def _download(self, source: str, file: BinaryIO) -> None:
         """Into a file: the SDK's streaming download takes whatever can be written to."""
-        with self._sdk.told(f"give {source}"):
-            self._sdk.client.files.download(file=source, destination=file)  # type: ignore[arg-type]
+        try:
+            with self._sdk.told(f"give {source}"):
+                self._sdk.client.files.download(file=source, destination=file)  # type: ignore[arg-type]
+        except SaidNo as no:
+            if no.status not in (403, 404) or not no.known:
+                raise
+            # Google says of a file that it has deleted that there is no permission to see it.
+            raise ProviderError(
+                f"Gemini does not give the results in {source} any more, which it keeps for a "
+                f"while only: {no}"
+            ) from None
 
 
 def _time(value: Any) -> datetime:
