@@ -72,6 +72,9 @@ def test_a_bound_of_a_schema_is_told_in_words():
     [
         {"type": "object", "additionalProperties": {"type": "string"}},
         {"type": "object", "properties": {"a": {"not": {"type": "null"}}}},
+        {"type": "object", "properties": {"a": {"description": "Anything."}}},
+        {"type": "object", "properties": {"more": {"$ref": "#"}}},
+        {"type": "object", "properties": {"a": {"allOf": [NAME, NAME]}}},
         {
             "type": "object",
             "properties": {"tree": {"$ref": "#/$defs/tree"}},

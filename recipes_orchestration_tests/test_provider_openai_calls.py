@@ -86,6 +86,7 @@ def test_a_schema_is_strict_where_all_is_required(schema: dict[str, Any]):
         {"type": "array", "items": NAME},
         {"type": "object", "properties": {"a": {"oneOf": [{}]}}, "required": ["a"]},
         {"type": "object", "properties": {"a": {}}, "required": ["a"]},
+        {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"]},
         {"type": "object", "properties": {"a": {"type": "object"}}},
         {"type": "object", "properties": {"a": True}, "required": ["a"]},
     ],

@@ -13,8 +13,8 @@ from .json_values import as_dict, as_list
 
 __all__ = ["anthropic_schema", "openai_schema"]
 
-# https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas". What is not listed
-# there (bounds of strings, oneOf, not) makes OpenAI refuse a strict schema.
+# https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas". What is not
+# listed there (bounds of strings, oneOf, not) makes OpenAI refuse a strict schema.
 OPENAI_WORDS = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"}
     | {"$ref", "$defs", "description", "title", "pattern", "format", "minimum", "maximum"}
@@ -22,11 +22,15 @@ OPENAI_WORDS = frozenset(
 )
 OPENAI_DEPTH = 10
 
-# The words that the SDK's own `transform_schema` keeps (anthropic 2.14, lib/_parse/_transform.py).
+# The words that the SDK's own `transform_schema` keeps (anthropic 2.14, lib/_parse/_transform.py)
+# but `allOf`: no object fits two of its members once they are closed.
 ANTHROPIC_WORDS = frozenset(
-    {"type", "properties", "required", "items", "enum", "const", "anyOf", "allOf", "$ref"}
+    {"type", "properties", "required", "items", "enum", "const", "anyOf", "$ref"}
     | {"description", "title", "format", "minItems", "default"}
 )
+INSIDE = "#/$defs/"
+# One of these must say what a value is.
+SAYING = ("type", "properties", "enum", "const", "anyOf", "$ref")
 # Bounds that may be told to the model in words; any other word makes a schema inexpressible.
 BOUNDS = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"}
@@ -55,7 +59,9 @@ def anthropic_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _openai(schema: Mapping[str, Any], depth: int) -> dict[str, Any] | None:
-    if not schema or not OPENAI_WORDS.issuperset(schema) or depth > OPENAI_DEPTH:
+    if not OPENAI_WORDS.issuperset(schema) or depth > OPENAI_DEPTH:
+        return None
+    if schema.keys().isdisjoint(("type", "anyOf", "$ref")):
         return None
     closed = {key: value for key, value in schema.items() if key != "$schema"}
     if "properties" in schema or schema.get("type") == "object":
@@ -84,7 +90,9 @@ def _openai(schema: Mapping[str, Any], depth: int) -> dict[str, Any] | None:
 
 
 def _anthropic(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    if not schema or schema.get("additionalProperties", False) is not False:
+    if schema.get("additionalProperties", False) is not False or schema.keys().isdisjoint(SAYING):
+        return None
+    if not str(schema.get("$ref", INSIDE)).startswith(INSIDE):
         return None
     words = set(schema) - {"additionalProperties"}
     bounds = {key: schema[key] for key in sorted(words & BOUNDS)}
@@ -102,15 +110,12 @@ def _anthropic(schema: Mapping[str, Any]) -> dict[str, Any] | None:
         }
         if None in inner.values():
             return None
-        closed |= {"properties": inner, "additionalProperties": False}
+        closed |= {"type": "object", "properties": inner, "additionalProperties": False}
     if "items" in schema:
         closed["items"] = _anthropic(as_dict(schema["items"]))
-    for key in ("anyOf", "allOf"):
-        if key in schema:
-            closed[key] = [_anthropic(as_dict(each)) for each in as_list(schema[key])]
-            if None in closed[key]:
-                return None
-    if closed.get("items", 0) is None:
+    if "anyOf" in schema:
+        closed["anyOf"] = [_anthropic(as_dict(each)) for each in as_list(schema["anyOf"])]
+    if closed.get("items", 0) is None or None in as_list(closed.get("anyOf")):
         return None
     if bounds:
         told = "{" + ", ".join(f"{key}: {value}" for key, value in bounds.items()) + "}"
