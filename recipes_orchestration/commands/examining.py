@@ -13,7 +13,8 @@ from pathlib import Path
 
 import typer
 
-from ..errors import RecipesError
+from ..engine.opening import open_place
+from ..errors import PlaceError, RecipesError
 from ..ledger.database import open_ledger
 from ..library.library import Library
 from ..pages.naming import shown
@@ -71,6 +72,7 @@ def _findings(folder: Path | None) -> Iterator[Finding]:
     recipes = ", ".join(project.recipes)
     yield Finding("project", True, f"{project.name} in {project.folder} with recipes {recipes}.")
     yield from _models(project)
+    yield from _places(project)
     for name in project.sources:
         yield _looked(f"source {name}", lambda name=name: _source(project, name))
     yield _looked("library", lambda: _library(project))
@@ -104,6 +106,32 @@ def _models(project: Project) -> Iterator[Finding]:
     for run, on_model in sorted(runs):
         sentence = missing(load_operation(run, on_model))
         yield Finding(f"step {run}", sentence is None, sentence or "can be loaded.")
+
+
+def _places(project: Project) -> Iterator[Finding]:
+    """The providers that recipes use: their SDK, their key, and whether they answer."""
+    used = {
+        step.place
+        for recipe in project.recipes.values()
+        for step in recipe.steps
+        if step.provider is not None
+    }
+    for name in sorted(used):
+        yield _looked(f"place {name}", lambda name=name: _place(project, name))
+
+
+def _place(project: Project, name: str) -> str:
+    place = open_place(project, name)
+    try:
+        # Asking for a batch that cannot be there costs nothing and needs a key that is right.
+        place.statuses(["recipes-doctor"])
+    finally:
+        place.close()
+    with open_ledger(project.ledger_url) as ledger:
+        pause = ledger.pauses.of(name)
+    if pause is not None:
+        raise PlaceError(f"It answers, but is paused: {pause.words} Run: recipes resume {name}")
+    return "it answers and takes the key."
 
 
 def _source(project: Project, name: str) -> str:
