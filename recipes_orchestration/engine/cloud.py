@@ -31,7 +31,7 @@ def open_cloud_place(project: Project, name: str) -> CloudPlace:
         timeout_hours=settings.timeout_hours,
         settle_seconds=settings.settle_seconds,
         max_requests=settings.max_requests,
-        max_bytes=None if settings.max_batch_mb is None else int(settings.max_batch_mb * 1e6),
+        max_bytes=None if settings.max_batch_mb is None else round(settings.max_batch_mb * 1e6),
         land_every_pages=limits.land_every_pages,
         land_every_seconds=limits.land_every_seconds,
     )
