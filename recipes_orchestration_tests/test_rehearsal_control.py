@@ -63,6 +63,14 @@ def test_a_script_can_hold_for_the_next_batches_alone(rehearsal: Rehearsal):
     assert states == ["in_progress", "in_progress", "ended"]
 
 
+def test_a_refused_create_is_one_of_the_next_batches(rehearsal: Rehearsal):
+    rehearsal.script("anthropic", Script(refuse_create="credit", batches=1))
+    with pytest.raises(httpx2.HTTPStatusError):
+        create(rehearsal)
+    create(rehearsal)
+    assert rehearsal.counts("anthropic")["refused"] == 1
+
+
 def test_a_script_holds_for_its_own_provider_alone(rehearsal: Rehearsal):
     rehearsal.script("openai", Script(never_ends=True))
     assert state(rehearsal, create(rehearsal)) == "ended"

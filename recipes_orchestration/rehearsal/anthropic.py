@@ -118,7 +118,7 @@ class AnthropicSide(Side):
                 "queue. Please wait until some of them have been processed.",
             ),
         }
-        refusal = self.coming_script().refuse_create
+        refusal = self.refusal()
         return _error(*answers[refusal]) if refusal else None
 
     async def list_batches(self, request: Request) -> Response:

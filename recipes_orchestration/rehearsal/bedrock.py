@@ -135,7 +135,7 @@ class BedrockSide(Side):
             "rate": (429, "", ""),
             "enqueued_tokens": (400, quota, "ServiceQuotaExceededException"),
         }
-        refusal = self.coming_script().refuse_create
+        refusal = self.refusal()
         return error(*answers[refusal]) if refusal else None
 
     async def list_batches(self, request: Request) -> Response:

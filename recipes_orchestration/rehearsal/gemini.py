@@ -126,7 +126,7 @@ class GeminiSide(FilesSide):
             return error(status)
         if "unknown" in model:
             return not_found(model, method)
-        refusal = self.coming_script().refuse_create
+        refusal = self.refusal()
         if refusal == "key":
             words = "API key not valid. Please pass a valid API key."
             return error(400, words, reason="API_KEY_INVALID")

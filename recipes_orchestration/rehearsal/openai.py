@@ -115,7 +115,7 @@ class OpenaiSide(FilesSide):
             "rate": (429, "", "rate_limit_exceeded"),
             "enqueued_tokens": (429, _ENQUEUED.format(model="gpt"), "token_limit_exceeded"),
         }
-        refusal = self.coming_script().refuse_create
+        refusal = self.refusal()
         return error(*answers[refusal]) if refusal else None
 
     async def list_batches(self, request: Request) -> Response:

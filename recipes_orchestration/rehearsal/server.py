@@ -13,7 +13,7 @@ import uvicorn
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -127,7 +127,8 @@ class Rehearsal:
     def app(self) -> Starlette:
         """The web application."""
         mounts = [Mount(f"/{name}", routes=side.routes()) for name, side in self.sides.items()]
-        return Starlette(routes=[*self._control(), *mounts])
+        handlers: Any = {ClientDisconnect: _gone}
+        return Starlette(routes=[*self._control(), *mounts], exception_handlers=handlers)
 
     def _control(self) -> list[Route]:
         side = "/_rehearsal/{provider}"
@@ -168,7 +169,8 @@ class Rehearsal:
             http=_Protocol,
             ws="none",
             lifespan="off",
-            log_level="critical",
+            log_config=None,  # else it would set up logging for the whole process
+            log_level="error",
             access_log=False,
             timeout_graceful_shutdown=1,
         )
@@ -197,6 +199,11 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self._started is not None:
             self._started.set()
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """Nobody is left to answer: the client went away, as one does that is killed."""
+    return Response(status_code=499)
 
 
 def _no_provider(request: Request) -> Response:

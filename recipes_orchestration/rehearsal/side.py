@@ -74,10 +74,21 @@ class Side:
         """What the next batch will be made with."""
         return self._next[0][0] if self._next else self.script
 
+    def refusal(self) -> str:
+        """Why the script refuses a create, empty when it does not. One refused is one batch."""
+        refusal = self.coming_script().refuse_create
+        if refusal:
+            self.calls["refused"] += 1
+            self._count_down()
+        return refusal
+
     def add(self, batch: Batch) -> None:
         """Keeps a batch that was accepted, with the script that is its."""
         self.batches[batch.id] = batch
         self.sent.update(batch.lines.ids)
+        self._count_down()
+
+    def _count_down(self) -> None:
         if self._next:
             script, left = self._next[0]
             self._next[:1] = [(script, left - 1)] if left > 1 else []
