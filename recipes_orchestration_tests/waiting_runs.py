@@ -37,12 +37,12 @@ RECIPE = """\
 recipe: measure
 source: letters
 steps:
-  - {name: size, run: "counting_steps:size"}
+  - {name: size, run: "counting_steps:together"}
   - {name: ask, run: prompt, place: anthropic, model: claude-haiku-4-5, prompt: ask.md,
      max_tokens: 100, needs: [size]}
   - {name: after, run: "counting_steps:together", needs: [ask]}
 """
-PROMPT = "How wide is a page of {size.width} pixels?\n"
+PROMPT = "What is on the page {size.name}?\n"
 STEPS = ("size", "ask", "after")
 
 

@@ -1,0 +1,209 @@
+"""A real `dagster dev` over a cloud recipe whose provider is rehearsed, with a hurried daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+from recipes_orchestration.orchestration.deferral import EVERY_VARIABLE
+from recipes_orchestration.orchestration.run_tags import AWAIT, TASK
+from recipes_orchestration.rehearsal import Rehearsal
+
+from .archive import Archive
+from .command_runs import recipes
+from .dagster_dev import DagsterDev, running_dagster
+
+__all__ = ["DagsterRun", "Site", "open_site"]
+
+T = TypeVar("T")
+
+# Dagster's daemon looks at backfills every 30 s and at its queue every 5 s, and neither backfills
+# nor sensors can be told to be quicker by any setting.
+HURRY = """\
+import sys
+
+if "dagster._daemon" in sys.orig_argv:
+    import dagster._daemon.controller
+    import dagster._daemon.sensor
+    from dagster._core.run_coordinator.queued_run_coordinator import QueuedRunCoordinator
+
+    dagster._daemon.controller.DEFAULT_DAEMON_INTERVAL_SECONDS = 2
+    dagster._daemon.sensor.MIN_INTERVAL_LOOP_TIME = 1
+    QueuedRunCoordinator.dequeue_interval_seconds = property(lambda self: 1)
+"""
+
+RUNS = """query Q($filter: RunsFilter) { runsOrError(filter: $filter) { ... on Runs { results {
+  runId status tags { key value } } } } }"""
+BACKFILL = """query Q($id: String!) {
+  partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status } } }"""
+TERMINATE = """mutation M($id: String!) {
+  terminateRun(runId: $id) { __typename ... on TerminateRunFailure { message } } }"""
+SENSORS = """{ repositoriesOrError { ... on RepositoryConnection { nodes {
+  sensors { name sensorState { id } } } } } }"""
+STOP_SENSOR = "mutation M($id: String!) { stopSensor(id: $id) { __typename } }"
+
+
+@dataclass(frozen=True)
+class DagsterRun:
+    """A run as the UI shows it."""
+
+    id: str
+    status: str
+    tags: Mapping[str, str]
+
+
+@dataclass
+class Site:
+    """The project, its provider and the `dagster dev` over it, which may be killed in between."""
+
+    archive: Archive
+    rehearsal: Rehearsal
+    environment: Mapping[str, str]
+    home: Path
+    _dev: DagsterDev | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def dev(self) -> DagsterDev:
+        if self._dev is None:
+            running = running_dagster(self.archive.folder, self.home, environment=self.environment)
+            self._dev = self._stack.enter_context(running)
+        return self._dev
+
+    def kill(self) -> None:
+        """Kills all of it with SIGKILL, the processes of its runs included."""
+        process = self.dev.process
+        family = psutil.Process(process.pid).children(recursive=True)
+        os.killpg(process.pid, signal.SIGKILL)
+        for each in family:
+            if each.is_running():
+                each.kill()
+        psutil.wait_procs(family, timeout=20)
+        process.wait(20)
+        self.close()
+
+    def close(self) -> None:
+        self._stack.close()
+        self._dev = None
+
+    def backfill(self, folder: str) -> str:
+        """Launches a backfill of all steps over the folder and gives its id."""
+        arguments = ("--folder", folder, "--url", self.dev.url, "--json", "--no-wait")
+        ran = recipes(self.archive, "backfill", "measure", *arguments)
+        assert ran.code == 0, ran.err
+        return str(ran.document["backfill"])
+
+    def status(self, backfill: str) -> str:
+        data = self.dev.graphql(BACKFILL, {"id": backfill})
+        return str(data["partitionBackfillOrError"]["status"])
+
+    def runs(self, backfill: str) -> list[DagsterRun]:
+        """The backfill's runs, newest first."""
+        tags = [{"key": "dagster/backfill", "value": backfill}]
+        data = self.dev.graphql(RUNS, {"filter": {"tags": tags}})
+        return [
+            DagsterRun(
+                run["runId"], run["status"], {tag["key"]: tag["value"] for tag in run["tags"]}
+            )
+            for run in data["runsOrError"]["results"]
+        ]
+
+    def waiting(self, backfill: str) -> list[DagsterRun]:
+        """The continuations that have to stay in the queue."""
+        runs = self.runs(backfill)
+        return [run for run in runs if run.status == "QUEUED" and run.tags.get(AWAIT) == "open"]
+
+    def processes_since(self, moment: float) -> list[str]:
+        """What was started after that moment and is still alive: the processes of runs."""
+        found: list[str] = []
+        for process in psutil.Process(self.dev.process.pid).children(recursive=True):
+            try:
+                if process.create_time() > moment:
+                    found.append(" ".join(process.cmdline()))
+            except psutil.NoSuchProcess:
+                continue
+        return found
+
+    def terminate(self, run: DagsterRun) -> None:
+        """What the button of the UI does."""
+        answer = self.dev.graphql(TERMINATE, {"id": run.id})["terminateRun"]
+        assert answer["__typename"] == "TerminateRunSuccess", answer
+
+    def stop_sensor(self, name: str) -> None:
+        nodes = self.dev.graphql(SENSORS)["repositoriesOrError"]["nodes"]
+        (id,) = [
+            sensor["sensorState"]["id"]
+            for node in nodes
+            for sensor in node["sensors"]
+            if sensor["name"] == name
+        ]
+        answer = self.dev.graphql(STOP_SENSOR, {"id": id})["stopSensor"]
+        assert answer["__typename"] == "StopSensorMutationResult", answer
+
+    def until(self, what: Callable[[], T], seconds: float = 150.0) -> T:
+        """The first answer that is something; fails with what Dagster printed."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if answer := what():
+                return answer
+            time.sleep(0.5)
+        raise AssertionError(f"it did not happen in {seconds:g} s:\n{self.dev.told()}")
+
+    def ended(self, backfill: str) -> str:
+        """How the backfill ended."""
+        return self.until(
+            lambda: status if (status := self.status(backfill)).startswith("COMPLETED") else ""
+        )
+
+    def all_waiting(self, backfill: str, count: int) -> list[DagsterRun]:
+        """Its continuations once so many wait and no other run is about."""
+
+        def look() -> list[DagsterRun]:
+            waiting = self.waiting(backfill)
+            others = Counter(run.status for run in self.runs(backfill)) - Counter(SUCCESS=10_000)
+            return waiting if others == Counter(QUEUED=count) and len(waiting) == count else []
+
+        return self.until(look)
+
+    def batches(self) -> list[Mapping[str, Any]]:
+        """What the provider has, in the order in which it came."""
+        return list(self.rehearsal.counts("anthropic")["batches"])
+
+    def sent(self) -> Counter[str]:
+        """How often each request came, by its hash."""
+        counts = self.rehearsal.counts("anthropic")
+        return Counter(counts["requests"]) + Counter(counts["plain_requests"])
+
+
+def ids_of(runs: list[DagsterRun]) -> set[str]:
+    return {run.tags[TASK] for run in runs}
+
+
+@contextmanager
+def open_site(
+    archive: Archive, rehearsal: Rehearsal, folder: Path, environment: Mapping[str, str]
+) -> Generator[Site]:
+    """The site until the block ends; `dagster dev` starts at its first use."""
+    hurry = folder / "hurry"
+    hurry.mkdir()
+    (hurry / "sitecustomize.py").write_text(HURRY)
+    variables = {
+        **rehearsal.environment(),
+        **environment,
+        EVERY_VARIABLE: "2",
+        "PYTHONPATH": str(hurry),
+    }
+    site = Site(archive, rehearsal, variables, archive.folder / "dagster_home")
+    try:
+        yield site
+    finally:
+        site.close()
