@@ -282,6 +282,21 @@ def test_a_forgotten_batch_is_not_found(rehearsal: Rehearsal, client: anthropic.
     assert list(client.messages.batches.list()) == []
 
 
+def test_an_answer_can_have_the_wrong_shape(rehearsal: Rehearsal, client: anthropic.Anthropic):
+    rehearsal.script("anthropic", Script(wrong_shape_share=1))
+    assert texts(client, 1) == ["Here is the JSON you asked for."]
+
+
+def test_results_and_plain_calls_can_be_slow(rehearsal: Rehearsal, client: anthropic.Anthropic):
+    rehearsal.script("anthropic", Script(slow_results=0.2, plain_seconds=0.2))
+    begun = time.monotonic()
+    client.messages.create(**params())
+    called = time.monotonic()
+    assert result_bytes(rehearsal, client, 600).count(b"\n") == 600
+    assert called - begun >= 0.2
+    assert time.monotonic() - called >= 0.2
+
+
 def test_results_break_off(rehearsal: Rehearsal, client: anthropic.Anthropic):
     rehearsal.script("anthropic", Script(cut_results=1))
     with pytest.raises(httpx2.RemoteProtocolError):

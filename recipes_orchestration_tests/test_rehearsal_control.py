@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -163,6 +164,17 @@ def test_a_wrong_start_is_told_in_a_sentence(options: tuple[str, ...], words: st
     assert words in trouble
     assert "Traceback" not in trouble
     assert process.returncode == 1
+
+
+def test_the_page_about_it_names_every_behaviour_and_no_other():
+    page = (Path(__file__).parent.parent / "docs" / "rehearsal.md").read_text()
+    directed = page.partition("## How it is directed")[2].partition("| address |")[0]
+    told = {
+        name
+        for row in directed.split("\n| ")[1:]
+        for name in re.findall(r"`([a-z_0-9]+)`", row.partition(" | ")[0])
+    }
+    assert told | {"batches"} == set(Script.model_fields)
 
 
 def test_a_batch_is_cut_into_requests_by_its_brackets():

@@ -97,7 +97,7 @@ class AnthropicSide(Side):
         if wrong := _wrong(lines):
             return _error(400, wrong)
         script = self.coming_script()
-        batch = Batch(f"msgbatch_{token()}", "", lines, script, ask)
+        batch = Batch(f"msgbatch_{token()}", "", lines, script, ask, ask(lines, 0).model)
         batch.details["betas"] = request.headers.get("anthropic-beta", "")
         self.add(batch)
         response = self._shown(request, batch, Phase.RUNNING)
@@ -212,7 +212,8 @@ class AnthropicSide(Side):
         ended = phase is Phase.ENDED
         expired, cancelled = batch.count(Fate.EXPIRED), batch.count(Fate.CANCELLED)
         errored = batch.count(Fate.ERRORED, Fate.ACCOUNT, Fate.STATUS_400, Fate.FILTERED)
-        failed = batch.size if batch.end is End.FAILED else errored
+        all_failed = batch.end is End.FAILED or "unknown" in batch.model
+        failed = batch.size if all_failed else errored
         states = {Phase.ENDED: "ended", Phase.CANCELLING: "canceling"}
         url = (
             f"{str(request.base_url).rstrip('/')}/anthropic/v1/messages/batches/{batch.id}/results"

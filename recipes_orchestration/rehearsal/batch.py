@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -54,6 +55,7 @@ class Batch:
     ended: datetime | None = None
     end: End | None = None
     fates: list[Fate] = field(default_factory=list[Fate])
+    tally: Counter[Fate] = field(default_factory=Counter[Fate])
     deleted: bool = False
     doomed: bool = False  # accepted, but it will fail validation
 
@@ -96,12 +98,18 @@ class Batch:
             failed = self.script.fail_validation or self.doomed
             end = End.FAILED if failed else End.EXPIRED if expires else End.COMPLETED
         self.fates = self._fates(end)
+        self.tally = Counter(self.fates)
         self.end = end
         self.ended = datetime.now(UTC)
 
     def count(self, *fates: Fate) -> int:
         """How many requests ended in one of these ways."""
-        return sum(self.fates.count(fate) for fate in fates)
+        return sum(self.tally[fate] for fate in fates)
+
+    @property
+    def answered(self) -> int:
+        """How many requests got a response, whatever it is worth."""
+        return sum(count for fate, count in self.tally.items() if fate.answered)
 
     def _fates(self, end: End) -> list[Fate]:
         script, size = self.script, self.size

@@ -197,7 +197,7 @@ class BedrockSide(Side):
                 self._write(batch)
         given, hours = batch.details["given"], 24
         hours = int(given.get("timeoutDurationInHours") or hours)
-        good = sum(fate.answered for fate in batch.fates)
+        good = batch.answered
         bad = batch.count(Fate.ERRORED, Fate.ACCOUNT, Fate.STATUS_400)
         shown = {
             "jobArn": batch.id,
@@ -224,9 +224,8 @@ class BedrockSide(Side):
 
     def _write(self, batch: Batch) -> None:
         """Writes the output once, when there is any."""
-        if batch.details.get("written") or not any(
-            fate not in (Fate.EXPIRED, Fate.CANCELLED) for fate in batch.fates
-        ):
+        worked_on = batch.tally.total() - batch.count(Fate.EXPIRED, Fate.CANCELLED)
+        if batch.details.get("written") or not worked_on:
             return
         batch.details["written"] = True
         folder = f"{batch.details['target'].rstrip('/')}/{batch.id.rpartition('/')[2]}"
@@ -240,7 +239,7 @@ class BedrockSide(Side):
                 (lambda id: foreign_line(batch, id)) if first == 0 else None,
             )
             self.store.write(f"{folder}/{name}.out", lines)
-        good = sum(fate.answered for fate in batch.fates)
+        good = batch.answered
         bad = batch.count(Fate.ERRORED, Fate.ACCOUNT, Fate.STATUS_400)
         self.store.write_json(
             f"{folder}/manifest.json.out",
@@ -276,7 +275,7 @@ def _status(batch: Batch, phase: Phase) -> str:
         waits = batch.script.expire_after == 0
         return "Scheduled" if waits else "Validating" if batch.reads == 1 else "InProgress"
     if batch.end is End.EXPIRED:
-        return "PartiallyCompleted" if any(fate.answered for fate in batch.fates) else "Expired"
+        return "PartiallyCompleted" if batch.answered else "Expired"
     return {End.COMPLETED: "Completed", End.FAILED: "Failed"}.get(batch.end, "Stopped")
 
 

@@ -200,7 +200,7 @@ class GeminiSide(FilesSide):
 
     def _object(self, batch: Batch, phase: Phase | None) -> dict[str, Any]:
         done = batch.end is not None
-        good = sum(fate.answered for fate in batch.fates)
+        good = batch.answered
         bad = batch.count(Fate.ERRORED, Fate.ACCOUNT, Fate.STATUS_400)
         kind = "EmbedContentBatch" if batch.details["embeds"] else "GenerateContentBatch"
         metadata = {

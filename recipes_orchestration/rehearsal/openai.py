@@ -167,8 +167,8 @@ class OpenaiSide(FilesSide):
         at = {f"{end}_at": seconds(batch.ended) if batch.end is end else None for end in End}
         status = batch.end or {Phase.CANCELLING: "cancelling", None: "validating"}.get(phase)
         output_id, error_id = self._results(batch) if batch.end else (None, None)
-        bad = sum(not fate.answered and fate is not Fate.CANCELLED for fate in batch.fates)
-        good = sum(fate.answered for fate in batch.fates)
+        good = batch.answered
+        bad = batch.tally.total() - good - batch.count(Fate.CANCELLED)
         return {
             "id": batch.id,
             "object": "batch",
@@ -197,11 +197,10 @@ class OpenaiSide(FilesSide):
     def _results(self, batch: Batch) -> tuple[str | None, str | None]:
         ids = batch.details.get("results")
         if ids is None:
-            answered = [fate.answered for fate in batch.fates]
-            erred = [fate is not Fate.CANCELLED for fate in batch.fates if not fate.answered]
+            erred = batch.tally.total() - batch.answered - batch.count(Fate.CANCELLED)
             ids = (
-                self._kept(batch, "output") if any(answered) else None,
-                self._kept(batch, "error") if any(erred) else None,
+                self._kept(batch, "output") if batch.answered else None,
+                self._kept(batch, "error") if erred else None,
             )
             batch.details["results"] = ids
         return ids
