@@ -149,7 +149,7 @@ class Site:
         answer = self.dev.graphql(STOP_SENSOR, {"id": id})["stopSensor"]
         assert answer["__typename"] == "StopSensorMutationResult", answer
 
-    def until(self, what: Callable[[], T], seconds: float = 150.0) -> T:
+    def until(self, what: Callable[[], T], seconds: float = 420.0) -> T:
         """The first answer that is something; fails with what Dagster printed."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:

@@ -12,7 +12,7 @@ import dagster as dg
 from ..engine.stopping import STOPPED as BY_A_PERSON
 from ..engine.stopping import stop_tasks
 from ..ledger.task_rows import TaskHead
-from ..places.processes import process_lives
+from ..places.processes import process_lives, this_process
 from .adoption_desk import ACTIVE, QUEUED, Desk
 from .continuations import Work
 from .events import step_key
@@ -91,8 +91,14 @@ def _watched(desk: Desk) -> set[Work]:
 
 
 def _alone(task: TaskHead) -> bool:
-    """Whether the process that sent the task, which may be no run at all, has left it."""
-    lives = process_lives(task.owner.partition("/")[0])
+    """Whether the process that sent the task, which may be no run at all, has left it.
+
+    The sensor's own process becomes the owner of what it looks up by name, and watches nothing.
+    """
+    owner = task.owner.partition("/")[0]
+    if owner == this_process():
+        return True
+    lives = process_lives(owner)
     if lives is None:
         beat = task.heartbeat_at or task.created_at
         return (datetime.now(UTC) - beat).total_seconds() > SILENT_AFTER
