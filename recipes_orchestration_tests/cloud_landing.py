@@ -69,12 +69,10 @@ def land_batch(engine: Engine) -> Adopted:
 def until(engine: Engine, done: Callable[[Seen], bool], seconds: float = 30.0) -> Seen:
     """Advances until what was seen is as wanted."""
     stop = time.monotonic() + seconds
-    while time.monotonic() < stop:
-        seen = advance_once(engine)
-        if done(seen):
-            return seen
-        engine.place(engine.project.recipe("letters").steps[0].place).wait(0.05)
-    raise AssertionError(f"still not as wanted: {seen}")
+    while not done(seen := advance_once(engine)):
+        assert time.monotonic() < stop, f"still not as wanted: {seen}"
+        time.sleep(0.05)
+    return seen
 
 
 def rows_of(engine: Engine, step: str = "read", batch: str = BATCH) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ def landed(
         yield engine
 
 
-def each(pages: int, /, providers: tuple[str, ...] = PROVIDERS, **script: object) -> object:
+def each(pages: int, /, providers: tuple[str, ...] = PROVIDERS, **script: object) -> pytest.MarkDecorator:
     """The fixture `landed` at each of the providers."""
     cases = [pytest.param((provider, pages, script), id=provider) for provider in providers]
     return pytest.mark.parametrize("landed", cases, indirect=True)
