@@ -10,6 +10,7 @@ import pytest
 
 from recipes_orchestration.ledger.tasks import TaskHead, TaskState
 from recipes_orchestration.orchestration.adopting import poll_interval
+from recipes_orchestration.orchestration.continuations import Works
 from recipes_orchestration.orchestration.run_tags import (
     AWAIT,
     BACKFILL_ID_TAG,
@@ -374,3 +375,12 @@ def test_a_tick_over_1000_open_tasks_takes_two_seconds_and_one_question(
     assert remote.asked == [1000]
     assert requests(result) == []
     assert seconds < 2.0
+
+
+@pytest.mark.parametrize(("location", "works"), [("here", 3), ("there", 0), (None, 3)])
+def test_runs_of_another_code_location_are_another_sensors(
+    bench: Bench, location: str | None, works: int
+):
+    run = bench.run("a/0001", tags={"dagster/code_location": "here"})
+    found = Works(bench.archive.project(), bench.instance, location).of(run)
+    assert len(found) == works

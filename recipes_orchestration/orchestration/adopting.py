@@ -51,7 +51,9 @@ def adopt_sensor(project: Project) -> dg.SensorDefinition:
 def _tick(context: dg.SensorEvaluationContext, engine: Engine) -> dg.SensorResult:
     cursor = _Cursor.of(context.cursor)
     try:
-        desk = open_desk(context.instance, engine, BUDGET_SECONDS)
+        origin = context.code_location_origin
+        location = None if origin is None else origin.location_name
+        desk = open_desk(context.instance, engine, BUDGET_SECONDS, location)
     except RecipesError as error:
         return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
     polled: set[str] = set()
@@ -62,13 +64,13 @@ def _tick(context: dg.SensorEvaluationContext, engine: Engine) -> dg.SensorResul
         lambda: polled.update(_poll(desk, cursor)),
         lambda: release(desk),
         lambda: follow_stopped(desk, polled),
+        lambda: engine.ledger.runs.forget(cursor.gone(desk)),
     ]
     for part in parts:
         try:
             part()
         except RecipesError as error:  # one place that does not answer stops nothing else
             desk.notes.append(str(error))
-    engine.ledger.runs.forget(cursor.gone(desk))
     return dg.SensorResult(
         run_requests=desk.requests,
         cursor=cursor.after(desk, polled).text(),

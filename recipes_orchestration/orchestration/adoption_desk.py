@@ -109,7 +109,12 @@ class Desk:
         return found
 
 
-def open_desk(instance: dg.DagsterInstance, engine: Engine, budget_seconds: float) -> Desk:
+def open_desk(
+    instance: dg.DagsterInstance,
+    engine: Engine,
+    budget_seconds: float,
+    location: str | None = None,
+) -> Desk:
     """Reads the tasks first and the queue before the active runs.
 
     A run goes from the queue to a process and its task from open to landed: read in this order,
@@ -124,7 +129,7 @@ def open_desk(instance: dg.DagsterInstance, engine: Engine, budget_seconds: floa
     return Desk(
         instance=instance,
         engine=engine,
-        works=Works(engine.project, instance),
+        works=Works(engine.project, instance, location),
         deadline=deadline,
         tasks=tasks,
         queued=queued,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import dagster as dg
-from dagster._core.storage.tags import PRIORITY_TAG
+from dagster._core.storage.tags import CODE_LOCATION_TAG, PRIORITY_TAG
 
 from ..project import Project
 from ..stages import stages_of
@@ -54,10 +54,16 @@ class Work:
 
 
 class Works:
-    """Which stages of which batch a run works on."""
+    """Which stages of which batch a run works on.
 
-    def __init__(self, project: Project, instance: dg.DagsterInstance) -> None:
+    `location` is the code location of the project; another one's recipes may have equal names.
+    """
+
+    def __init__(
+        self, project: Project, instance: dg.DagsterInstance, location: str | None = None
+    ) -> None:
         self._instance = instance
+        self._location = location
         self._stages = {
             step_key(recipe.name, step.name): (recipe.name, stage.name)
             for recipe in project.recipes.values()
@@ -73,7 +79,8 @@ class Works:
     def of(self, run: dg.DagsterRun) -> set[Work]:
         """Empty for a run that has nothing to do with the project's recipes."""
         batch = run.tags.get(PARTITION_NAME_TAG)
-        if batch is None:
+        elsewhere = run.tags.get(CODE_LOCATION_TAG, self._location) != self._location
+        if batch is None or (self._location is not None and elsewhere):
             return set()
         keys = run.asset_selection
         if keys is None:
@@ -96,9 +103,8 @@ def planned_assets(instance: dg.DagsterInstance, run: dg.DagsterRun) -> set[dg.A
 
 def left_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Left:
     """The run's assets without those that it materialized, with their checks."""
-    planned = run.asset_selection
-    if planned is None:
-        planned = planned_assets(instance, run)
+    # A run that was executed again from a failure has fewer to do than it selected.
+    planned = planned_assets(instance, run) or run.asset_selection or ()
     done = _assets_of(instance, run, dg.DagsterEventType.ASSET_MATERIALIZATION)
     assets = tuple(sorted(set(planned) - done))
     checks = run.asset_check_selection
