@@ -18,7 +18,7 @@ from recipes_orchestration.stages import Stage, stages_of
 from .archive import STEPS, Archive, find_pages
 
 MODELS = {
-    "anthropic": "claude-sonnet-4-5",
+    "anthropic": "claude-sonnet-4-6",
     "openai": "gpt-4.1-mini",
     "gemini": "gemini-2.5-flash",
     "bedrock": "anthropic.claude-3-haiku-20240307-v1:0",
