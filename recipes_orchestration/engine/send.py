@@ -249,6 +249,7 @@ def sought(engine: Engine, task: TaskRow) -> Sought:
     """What a place needs to know to find a task whose id is not known."""
     return Sought(
         name=task.name,
+        slot=task.slot,
         ids=frozenset((task.calls or {}).values()),
         since=task.created_at,
         known=engine.ledger.tasks.remote_ids(task.place, task.created_at - timedelta(days=1)),

@@ -106,8 +106,8 @@ class CloudPlace:
         """The task of that name: here, in a journal of this machine, or at the provider."""
         if (plain := self._plain.find(sought.name)) is not None:
             return plain
-        if not sought.ids or sought.since is None:
-            return None
+        if not sought.slot or not sought.ids or sought.since is None:
+            return None  # plain calls are nowhere but here
         return self._provider.find(sought.name, sought.ids, sought.since, sought.known)
 
     def statuses(self, remote_ids: Collection[str]) -> Mapping[str, Standing]:

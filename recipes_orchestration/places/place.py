@@ -67,10 +67,11 @@ class Sought:
     """A task that may be at the place without its id being known here.
 
     `ids` are its calls, `since` is just before it was first asked for, and `known` are the remote
-    ids that belong to other tasks.
+    ids that belong to other tasks. `slot`: it was sent as one that takes a slot.
     """
 
     name: str
+    slot: bool = False
     ids: Collection[str] = ()
     since: datetime | None = None
     known: Collection[str] = ()
