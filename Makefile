@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 export RECIPES_PROJECT ?= $(CURDIR)/examples/demo
 
-.PHONY: demo test dev lint install install-demo clean
+.PHONY: demo demo-cloud test dev lint install install-demo clean
 
 demo: install-demo  ## draw a small archive, run its recipe, say where the results are
 	@$(BIN)/python -m recipes_orchestration.demo_archive examples/demo/pages
@@ -14,6 +14,10 @@ demo: install-demo  ## draw a small archive, run its recipe, say where the resul
 	@echo "Results:       examples/demo/library (Parquet, one row a page)"
 	@echo "As text files: $(BIN)/recipes export letters --step read --format text --out texts"
 	@echo "The UI:        make dev     (then open http://localhost:3000)"
+
+demo-cloud: install-cloud  ## batches at a rehearsed provider: deferred, killed with Dagster, adopted
+	@test -d examples/demo/pages || $(BIN)/python -m recipes_orchestration.demo_archive examples/demo/pages
+	@$(BIN)/python -m recipes_orchestration.commands.demo_cloud examples/cloud
 
 test: install  ## every test, the slow ones too
 	$(BIN)/pytest
@@ -29,6 +33,7 @@ lint: install  ## style and types
 
 install: $(VENV)/.dev
 install-demo: $(VENV)/.demo
+install-cloud: $(VENV)/.cloud
 
 $(BIN)/uv:
 	@python3 -c 'import ensurepip, venv' || { echo "python3 has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
@@ -37,11 +42,16 @@ $(BIN)/uv:
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.cloud
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[ocr,nlp]'
 	@touch $@
 
+$(VENV)/.cloud: pyproject.toml constraints.txt | $(BIN)/uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[anthropic]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .dagster examples/demo/pages examples/demo/library examples/demo/.recipes
+	rm -rf $(VENV) .dagster examples/demo/pages examples/demo/library examples/demo/.recipes \
+	  examples/cloud/library examples/cloud/.recipes examples/cloud/.dagster
