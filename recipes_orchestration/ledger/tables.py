@@ -218,7 +218,8 @@ pauses = sa.Table(
 )
 
 runs = sa.Table(
-    "runs",
+    # Not "runs": Dagster's storage, which may share the database, has a table of that name.
+    "run_beats",
     metadata,
     sa.Column("run_id", _words(), primary_key=True),
     sa.Column("owner", sa.Text(), nullable=False),

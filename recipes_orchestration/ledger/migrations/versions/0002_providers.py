@@ -65,9 +65,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("place", name="pk_pauses"),
     )
     op.create_table(
-        "runs",
+        "run_beats",
         _words("run_id"),
         sa.Column("owner", sa.Text(), nullable=False),
         _time("heartbeat_at"),
-        sa.PrimaryKeyConstraint("run_id", name="pk_runs"),
+        sa.PrimaryKeyConstraint("run_id", name="pk_run_beats"),
     )
