@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -53,15 +53,19 @@ def _missing(view: BatchView, steps: tuple[str, ...]) -> dict[str, list[str]]:
 def _homes(
     engine: Engine, view: BatchView, shas: set[str]
 ) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """Pages of the same hashes by (source, batch): hash to page ids; this batch's own too."""
+    """Pages of the same hashes by (source, batch): hash to page ids; of this batch, equal pages."""
     homes: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     twins = engine.ledger.pages.twins(shas, beside=(view.source, view.batch))
     for sha256, places in twins.items():
         for source, batch, page_id in places:
             homes[source, batch][sha256].append(page_id)
-    for page in view.pages.values():
-        if page.sha256 in shas:
-            homes[view.source, view.batch][page.sha256].append(page.page_id)
+    here: dict[str, list[str]] = {}
+    counts = Counter(page.sha256 for page in view.pages.values())
+    if len(counts) < len(view.pages):
+        for page in view.pages.values():
+            if counts[page.sha256] > 1 and page.sha256 in shas:
+                here.setdefault(page.sha256, []).append(page.page_id)
+        homes[view.source, view.batch] = here
     return homes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from .connection import Database, portions
+from .connection import Database
 from .page_rows import (
     PAGE_COLUMNS,
     BatchRow,
@@ -161,22 +161,28 @@ class PageBook:
     ) -> dict[str, list[tuple[str, str, str]]]:
         """For each hash, where else such a page is: `(source, batch key, page_id)`.
 
-        `beside` is the source and key of the batch that is left out. Gone pages count, as their
-        results are kept. A hash that is nowhere else is not in the answer.
+        `beside` is the source and key of the batch whose pages have the hashes. Gone pages count,
+        as their results are kept. A hash that is nowhere else is not in the answer.
         """
+        wanted = set(sha256s)
+        if not wanted:
+            return {}
+        # The batch's hashes are joined in the database: they need not travel there and back.
+        own = sa.select(batches.c.id).where(batches.c.source == beside[0])
+        own = own.where(batches.c.key == beside[1]).scalar_subquery()
+        here = pages.alias()
+        query = (
+            sa.select(pages.c.sha256, pages.c.source, batches.c.key, pages.c.page_id)
+            .join(batches, pages.c.batch_id == batches.c.id)
+            .where(pages.c.sha256.in_(sa.select(here.c.sha256).where(here.c.batch_id == own)))
+            .where(pages.c.batch_id != own)
+            .order_by(pages.c.source, batches.c.folder, batches.c.number, pages.c.position)
+        )
         answer: dict[str, list[tuple[str, str, str]]] = {}
         with self._database.reading() as connection:
-            for portion in portions(sorted(set(sha256s))):
-                query = (
-                    sa.select(pages.c.sha256, pages.c.source, batches.c.key, pages.c.page_id)
-                    .join(batches, pages.c.batch_id == batches.c.id)
-                    .where(pages.c.sha256.in_(portion))
-                    .order_by(pages.c.source, batches.c.folder, batches.c.number)
-                    .order_by(pages.c.position)
-                )
-                for sha256, source, key, page_id in connection.execute(query):
-                    if (source, key) != beside:
-                        answer.setdefault(sha256, []).append((source, key, page_id))
+            for sha256, source, key, page_id in connection.execute(query):
+                if sha256 in wanted:
+                    answer.setdefault(sha256, []).append((source, key, page_id))
         return answer
 
     def find(self, page_id: str, source: str | None = None) -> list[tuple[str, PageRow]]:
