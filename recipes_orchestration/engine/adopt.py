@@ -15,7 +15,7 @@ from ..places.place import Place, Standing, State
 from ..places.processes import process_lives
 from .beat import BEAT_EVERY
 from .engine import Engine
-from .land import land_chunk
+from .land import TaskPages, land_chunk
 from .send import sought
 from .work import sent_task
 
@@ -233,7 +233,9 @@ def land(engine: Engine, task: TaskRow) -> int:
     if task.remote_id is None:
         return 0
     place = engine.place(task.place)
-    return sum(land_chunk(engine, task, chunk) for chunk in place.results(sent_task(engine, task)))
+    pages = TaskPages.of(task)
+    chunks = place.results(sent_task(engine, task))
+    return sum(land_chunk(engine, task, chunk, pages) for chunk in chunks)
 
 
 def close(engine: Engine, task: TaskRow) -> None:

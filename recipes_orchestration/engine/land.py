@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -15,13 +16,40 @@ from ..recipe import page_key
 from ..runner.work import UNANSWERED, FailureKind, Outcome
 from .engine import Engine
 
-__all__ = ["land_chunk"]
+__all__ = ["TaskPages", "land_chunk"]
 
 # Failures that no page is to blame for: no attempt is counted.
 _UNCOUNTED = (FailureKind.ACCOUNT, FailureKind.STOPPED)
 
 
-def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk) -> int:
+@dataclass(frozen=True)
+class TaskPages:
+    """The hashes of a task's pages, and the pages of each hash: equal bytes are worked on once and
+    land for each.
+    """
+
+    sha_of: dict[str, str]
+    _first: dict[str, str]
+    _twins: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, task: TaskRow) -> TaskPages:
+        """Those of the task; made once for all its chunks."""
+        first: dict[str, str] = {}
+        twins: dict[str, list[str]] = {}
+        for page_id, sha256 in task.pages:
+            if sha256 in first:
+                twins.setdefault(sha256, [first[sha256]]).append(page_id)
+            else:
+                first[sha256] = page_id
+        return cls(dict(task.pages), first, twins)
+
+    def with_sha(self, sha256: str) -> Sequence[str]:
+        """The pages of a hash."""
+        return self._twins.get(sha256) or (self._first[sha256],)
+
+
+def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk, pages: TaskPages | None = None) -> int:
     """Writes a chunk and gives how many rows landed. Landing a chunk twice changes nothing.
 
     Results first, failures after: a kill in between costs a failed page one attempt that is not
@@ -29,15 +57,14 @@ def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk) -> int:
     the account pauses the place. Raises `SourceError` when pages could not be fetched because the
     source cannot be reached.
     """
-    sha_of = dict(task.pages)
+    pages = pages or TaskPages.of(task)
     wanted = [
         outcome
         for outcome in chunk.outcomes
-        if outcome.page_id in sha_of and outcome.step in task.fingerprints
+        if outcome.page_id in pages.sha_of and outcome.step in task.fingerprints
     ]
-    twins = _twins(task)
     landed = 0
-    for step, results in _results(task, wanted, sha_of, twins).items():
+    for step, results in _results(task, wanted, pages).items():
         engine.library.land(task.recipe, step, task.batch, task.name, chunk.part, results)
         landed += len(results)
     failed = [outcome for outcome in wanted if outcome.failure is not None]
@@ -45,7 +72,7 @@ def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk) -> int:
     if FailureKind.SOURCE in kinds:
         # With the whole source away, no page is to blame: this raises and nothing is counted.
         engine.source(task.source).list_root()
-    counted = _failures(engine, task, failed, sha_of, twins)
+    counted = _failures(engine, task, failed, pages)
     if counted:
         engine.ledger.holds.failed_many(counted)
     if FailureKind.ACCOUNT in kinds:
@@ -53,27 +80,18 @@ def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk) -> int:
     return landed
 
 
-def _twins(task: TaskRow) -> dict[str, list[str]]:
-    """The pages of the task by their hash: equal bytes are worked on once and land for each."""
-    twins: dict[str, list[str]] = defaultdict(list)
-    for page_id, sha256 in task.pages:
-        twins[sha256].append(page_id)
-    return twins
-
-
 def _results(
     task: TaskRow,
     outcomes: Sequence[Outcome],
-    sha_of: dict[str, str],
-    twins: dict[str, list[str]],
+    pages: TaskPages,
 ) -> dict[str, list[Result]]:
     now = datetime.now(UTC)
     by_step: dict[str, list[Result]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.failure is not None:
             continue
-        sha256 = sha_of[outcome.page_id]
-        for page_id in twins[sha256]:
+        sha256 = pages.sha_of[outcome.page_id]
+        for page_id in pages.with_sha(sha256):
             key = page_key(task.fingerprints[outcome.step], sha256)
             by_step[outcome.step].append(_result(task, outcome, page_id, key, now))
     return by_step
@@ -104,8 +122,7 @@ def _failures(
     engine: Engine,
     task: TaskRow,
     failed: Sequence[Outcome],
-    sha_of: dict[str, str],
-    twins: dict[str, list[str]],
+    pages: TaskPages,
 ) -> list[Failure]:
     if not failed:
         return []
@@ -116,9 +133,9 @@ def _failures(
         kind = outcome.failure.kind
         if kind in _UNCOUNTED:
             continue
-        sha256 = sha_of[outcome.page_id]
+        sha256 = pages.sha_of[outcome.page_id]
         key = page_key(task.fingerprints[outcome.step], sha256)
-        for page_id in twins[sha256]:
+        for page_id in pages.with_sha(sha256):
             earlier = before.get((page_id, outcome.step, key))
             counted = earlier is not None and earlier.task == task.name
             attempts = (earlier.attempts if earlier else 0) + (not counted)
