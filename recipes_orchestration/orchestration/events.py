@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import dagster as dg
@@ -37,6 +38,7 @@ CHECK = "all_pages_landed"
 PREVIEW_PAGES = 3
 PREVIEW_CHARACTERS = 400
 TABLE_ROWS = 50
+_SPENT = ("model", "tokens_in", "tokens_out", "cost_usd", "price")
 
 
 def step_key(recipe: str, step: str) -> dg.AssetKey:
@@ -62,7 +64,7 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
     """Reads the step's landed rows once and says what Dagster should know about them."""
     at = view.steps[step]
     table = engine.library.table(
-        view.recipe.name, step, view.batch, columns=["page_id", "key", "value", "seconds"]
+        view.recipe.name, step, view.batch, columns=["page_id", "key", "value", "seconds", *_SPENT]
     )
     current = set(at.keys.items())
     rows = [
@@ -79,6 +81,7 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
             "held": dg.MetadataValue.int(len(at.held)),
             "rows": dg.MetadataValue.int(len(rows)),
             "seconds": dg.MetadataValue.float(round(sum((row["seconds"] for row in rows), 0.0), 3)),
+            **_spent(rows),
             "preview": dg.MetadataValue.md(_preview(view, rows)),
             "dagster/uri": dg.MetadataValue.text(
                 engine.library.uri(view.recipe.name, step, view.batch)
@@ -89,6 +92,23 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
         landed=at.landed,
         pages=at.pages,
     )
+
+
+def _spent(rows: Sequence[Mapping[str, Any]]) -> dict[str, dg.MetadataValue]:
+    """What the results cost, where a model of a provider gave them; so that the UI can plot it."""
+    models = sorted({row["model"] for row in rows if row["model"] is not None})
+    if not models:
+        return {}
+    usd = sum((row["cost_usd"] for row in rows if row["cost_usd"] is not None), Decimal(0))
+    return {
+        "model": dg.MetadataValue.text(", ".join(models)),
+        "cost_usd": dg.MetadataValue.float(float(usd)),
+        "tokens_in": dg.MetadataValue.int(sum(row["tokens_in"] or 0 for row in rows)),
+        "tokens_out": dg.MetadataValue.int(sum(row["tokens_out"] or 0 for row in rows)),
+        "price": dg.MetadataValue.text(
+            ", ".join(sorted({row["price"] for row in rows if row["price"] is not None}))
+        ),
+    }
 
 
 def materialize_result(report: PartitionReport, checked: bool) -> dg.MaterializeResult[Any]:
