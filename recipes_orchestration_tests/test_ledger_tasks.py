@@ -179,12 +179,15 @@ def test_open_tasks_are_found_by_what_is_asked(ledger: Ledger) -> None:
     assert {one.id, two.id, three.id} == {task.id for task in ledger.tasks.open()}
 
 
-def test_the_last_attempt_counts_every_task(ledger: Ledger) -> None:
+def test_the_last_attempt_counts_every_task_that_a_place_may_have(ledger: Ledger) -> None:
     asked = ("letters", "lines_to_embed", "a/0001")
     assert ledger.tasks.last_attempt(*asked) == 0
     for attempt in (1, 3):
         task = prepared(ledger, f"n{attempt}", attempt=attempt)
+        ledger.tasks.sent(task.id, f"batch_{attempt}")
         ledger.tasks.dropped(task.id, "x")
+    never_sent = prepared(ledger, "n5", attempt=5)
+    ledger.tasks.dropped(never_sent.id, "x")
     prepared(ledger, "elsewhere", attempt=9, batch="a/0002")
     assert ledger.tasks.last_attempt(*asked) == 3
 

@@ -31,13 +31,15 @@ def poll_open(engine: Engine, *, skip: Collection[str] = ()) -> dict[str, Polled
     heads = [head for head in engine.ledger.tasks.heads() if _lives_on(engine, head)]
     asked = [head for head in heads if head.id not in skip]
     polled: dict[str, Polled] = {}
+    ended: dict[str, str] = {}
     for head, standing in zip(asked, _standings(engine, asked), strict=True):
         state, words = standing
         if state is State.LOST:
             engine.ledger.tasks.dropped(head.id, words)
         elif state is State.ENDED and head.state is not TaskState.ended:
-            engine.ledger.tasks.ended(head.id, words or None)
+            ended[head.id] = words
         polled[head.id] = Polled(head, state is not State.RUNNING, words)
+    engine.ledger.tasks.ended_many(ended)
     return polled
 
 

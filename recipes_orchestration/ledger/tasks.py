@@ -30,6 +30,8 @@ from .words import kept_words
 
 __all__ = ["OPEN_STATES", "NoSlot", "TaskBook", "TaskHead", "TaskRow", "TaskState"]
 
+_GOING_ON = (TaskState.preparing, TaskState.open)
+
 
 class TaskBook(TaskWatch):
     """What was sent where, and who watches over it. Every call is one transaction.
@@ -126,11 +128,33 @@ class TaskBook(TaskWatch):
         said = {} if message is None else {"message": kept_words(message)}
         return self._move(
             id,
-            (TaskState.preparing, TaskState.open),
+            _GOING_ON,
             state=TaskState.ended,
             ended_at=datetime.now(UTC),
             **said,
         )
+
+    def ended_many(self, said: Mapping[str, str]) -> None:
+        """What `ended` does, for many tasks in one transaction: the message by the task's id."""
+        if not said:
+            return
+        move = (
+            sa.update(tasks)
+            .where(tasks.c.id == sa.bindparam("task"))
+            .where(sa.or_(*(tasks.c.state == state for state in _GOING_ON)))
+            .values(
+                state=TaskState.ended,
+                ended_at=sa.bindparam("at"),
+                message=sa.func.coalesce(sa.bindparam("said", type_=sa.Text()), tasks.c.message),
+            )
+        )
+        now = datetime.now(UTC)
+        # Always in one order, so that two processes cannot wait for each other.
+        rows = [
+            {"task": id, "at": now, "said": kept_words(words) if words else None}
+            for id, words in sorted(said.items())
+        ]
+        self._database.write(lambda connection: connection.execute(move, rows))
 
     def landed(self, id: str) -> bool:
         """All that the task answered is in the library; its claims are free."""
