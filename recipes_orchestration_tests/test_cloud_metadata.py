@@ -7,7 +7,7 @@ from pathlib import Path
 from recipes_orchestration.orchestration.events import report_partition
 from recipes_orchestration.rehearsal import Rehearsal
 
-from .cloud_archive import make_cloud_archive, run_all
+from .cloud_archive import MODELS, make_cloud_archive, run_all
 
 
 def test_a_materialization_says_what_its_results_cost(tmp_path: Path, rehearsal: Rehearsal) -> None:
@@ -16,7 +16,7 @@ def test_a_materialization_says_what_its_results_cost(tmp_path: Path, rehearsal:
         report = report_partition(engine, run_all(engine), "read")
         (booking,) = engine.ledger.bookings.all()
     said = {name: value.value for name, value in report.metadata.items()}
-    assert said["model"] == "claude-sonnet-4-5"
+    assert said["model"] == MODELS["anthropic"]
     assert said["cost_usd"] == float(booking.landed_usd)
     assert (said["tokens_in"], said["tokens_out"]) == (booking.tokens_in, booking.tokens_out)
     assert said["price"] == "batch"
