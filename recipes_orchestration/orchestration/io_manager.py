@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-import pandas as pd
 
 from ..engine.look import judge_batch
 from ..ledger.database import open_ledger
 from ..library.library import Library
 from ..project import Project
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["PageResultsIOManager"]
 
@@ -37,6 +39,8 @@ class PageResultsIOManager(dg.IOManager):
 
     def load_input(self, context: dg.InputContext) -> pd.DataFrame:
         """The landed rows of the upstream partitions as one frame, in page order."""
+        import pandas as pd  # takes a second, which every run that needs no frame is spared
+
         recipe_name, step = context.asset_key.path[-2:]
         recipe = self._project.recipe(recipe_name)
         library = Library(self._project.library, self._project.library_storage_options)
@@ -68,6 +72,8 @@ class PageResultsIOManager(dg.IOManager):
 
 
 def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
     if not frames:
         return pd.DataFrame(columns=["page_id", "key", "value", "batch"])
     joined = pd.concat(frames, ignore_index=True)
