@@ -31,6 +31,7 @@ class SpoolPart:
     calls: dict[str, str] = field(default_factory=dict[str, str])
     # Bodies that their line does not hold byte by byte, such as those with line ends.
     _written_otherwise: dict[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
+    _written: int = 0
     _stream: IO[bytes] | None = field(default=None, repr=False)
 
     def has(self, call_id: str) -> bool:
@@ -44,11 +45,12 @@ class SpoolPart:
             return
         if self._stream is None:
             self._stream = self.path.open("wb")
-        start = line.find(body)
+        start = _start(line, body)
         if start < 0:
             self._written_otherwise[call_id] = body
-        self.bodies[call_id] = (self._stream.tell() + start, len(body))
+        self.bodies[call_id] = (self._written + start, len(body))
         self._stream.write(line)
+        self._written += len(line)
         self.size += len(line)
 
     def finish(self) -> None:
@@ -71,6 +73,19 @@ class SpoolPart:
         """Deletes the file."""
         self.finish()
         self.path.unlink(missing_ok=True)
+
+
+def _start(line: bytes, body: bytes) -> int:
+    """Where the body begins in its line, -1 when it is not there as it is.
+
+    It is looked for at the end first, where lines have it: a search for hundreds of kilobytes
+    takes longer than writing them.
+    """
+    for tail in (b"\n", b"}\n"):
+        start = len(line) - len(body) - len(tail)
+        if start >= 0 and line.endswith(tail) and line.startswith(body, start):
+            return start
+    return line.find(body)
 
 
 class Spool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from typing import Any
 
 from ..errors import StepError
 from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .answer_schemas import anthropic_schema
-from .json_values import dump, one_line
+from .json_values import PICTURE, dump, one_line
 from .provider import Call, Group
 
 __all__ = ["ANSWER_TOOL", "ROUTE", "VALUE_TOOL", "batch_line", "make_call"]
@@ -42,7 +41,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         body["temperature"] = ask.temperature
     if ask.schema is not None:
         body |= _schema(ask.schema, model)
-    return Call("anthropic", Group(ROUTE, model), dump(body))
+    return Call("anthropic", Group(ROUTE, model), dump(body, ask.pictures))
 
 
 def batch_line(id: str, call: Call) -> bytes:
@@ -53,11 +52,8 @@ def batch_line(id: str, call: Call) -> bytes:
 def _block(part: Part) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    data = base64.b64encode(part.data).decode()
-    return {
-        "type": "image",
-        "source": {"type": "base64", "media_type": part.media_type, "data": data},
-    }
+    source = {"type": "base64", "media_type": part.media_type, "data": PICTURE}
+    return {"type": "image", "source": source}
 
 
 def _schema(schema: Any, model: str) -> dict[str, Any]:

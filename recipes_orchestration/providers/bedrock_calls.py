@@ -7,7 +7,6 @@ of the embedding models in that guide (read in November 2026).
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from ..errors import StepError
 from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .answer_schemas import anthropic_schema
-from .json_values import dump, one_line
+from .json_values import PICTURE, dump, one_line
 from .provider import Call, Group
 
 __all__ = ["CONVERSE", "INVOKE", "batch_line", "make_call"]
@@ -60,7 +59,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
     if closed is not None:
         shape = {"jsonSchema": {"name": "answer", "schema": json.dumps(closed)}}
         body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": shape}}
-    return Call("bedrock", Group(CONVERSE, model), dump(body))
+    return Call("bedrock", Group(CONVERSE, model), dump(body, ask.pictures))
 
 
 def batch_line(id: str, call: Call) -> bytes:
@@ -114,5 +113,4 @@ def _block(part: Part) -> dict[str, Any]:
             f"Bedrock does not take pictures of type {part.media_type}. "
             "Set `format: jpeg`, `png` or `webp` in the step's `image`."
         )
-    data = base64.b64encode(part.data).decode()
-    return {"image": {"format": kind, "source": {"bytes": data}}}
+    return {"image": {"format": kind, "source": {"bytes": PICTURE}}}

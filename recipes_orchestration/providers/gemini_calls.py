@@ -7,12 +7,11 @@ November 2026).
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from ..errors import StepError
 from ..steps.ask import Ask, EmbedAsk, Part, Text
-from .json_values import dump, one_line
+from .json_values import PICTURE, dump, one_line
 from .provider import Call, Group
 
 __all__ = ["EMBED", "GENERATE", "batch_line", "embeds", "make_call"]
@@ -42,7 +41,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
     if ask.system is not None:
         body["systemInstruction"] = {"parts": [{"text": ask.system}]}
     body["generationConfig"] = _settings(ask)
-    return Call("gemini", Group(GENERATE, model), dump(body))
+    return Call("gemini", Group(GENERATE, model), dump(body, ask.pictures))
 
 
 def batch_line(id: str, call: Call) -> bytes:
@@ -68,5 +67,4 @@ def _part(part: Part) -> dict[str, Any]:
             f"Gemini does not take pictures of type {part.media_type}. "
             "Set `format: jpeg`, `png` or `webp` in the step's `image`."
         )
-    data = base64.b64encode(part.data).decode()
-    return {"inlineData": {"mimeType": part.media_type, "data": data}}
+    return {"inlineData": {"mimeType": part.media_type, "data": PICTURE}}

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from binascii import b2a_base64
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
+from uuid import uuid4
 
 import pydantic_core
 
-__all__ = ["as_dict", "as_list", "as_text", "count", "dump", "one_line", "parse", "sound", "tidy"]
+__all__ = [
+    "PICTURE",
+    "as_dict",
+    "as_list",
+    "as_text",
+    "count",
+    "dump",
+    "one_line",
+    "parse",
+    "sound",
+    "tidy",
+]
 
 WORDS_LIMIT = 600
+PICTURE = f"picture-{uuid4().hex}"
+"""What stands for a picture in a value that is dumped. No text from outside can hold it."""
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 # Keys of Anthropic and OpenAI begin so; OpenAI repeats a part of a wrong key in its error.
 KEY = re.compile(r"\b(?:sk|pk|sess)-[A-Za-z0-9_*.\-]{3,}|(?<=Bearer )\S+")
 
@@ -31,9 +47,20 @@ def parse(data: bytes) -> Any:
         return None
 
 
-def dump(value: Any) -> bytes:
-    """The value as one line of ASCII, so that no reader can split it at U+2028 or its like."""
-    return json.dumps(value, separators=(",", ":")).encode()
+def dump(value: Any, pictures: Sequence[bytes] = ()) -> bytes:
+    """The value as one line of ASCII, so that no reader can split it at U+2028 or its like.
+
+    Each `PICTURE` in its texts stands for the next of the pictures, in base64: as texts they would
+    be looked through for characters to be escaped, which takes 20 times as long as writing them.
+    """
+    data = _ENCODE(value).encode()
+    if not pictures:
+        return data
+    pieces = data.split(PICTURE.encode())
+    joined = [pieces[0]]
+    for picture, piece in zip(pictures, pieces[1:], strict=True):
+        joined += [b2a_base64(picture, newline=False), piece]
+    return b"".join(joined)
 
 
 def one_line(body: bytes) -> bytes:

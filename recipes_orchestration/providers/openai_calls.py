@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from typing import Any
 
 from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .answer_schemas import openai_schema
-from .json_values import dump, one_line
+from .json_values import PICTURE, dump, one_line
 from .provider import Call, Group
 
 __all__ = ["CHAT", "EMBEDDINGS", "RESPONSES", "batch_line", "make_call"]
@@ -41,7 +40,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         strict = openai_schema(ask.schema)
         shape = {"name": "answer", "schema": strict or ask.schema, "strict": strict is not None}
         body["response_format"] = {"type": "json_schema", "json_schema": shape}
-    return Call("openai", Group(CHAT, model), dump(body))
+    return Call("openai", Group(CHAT, model), dump(body, ask.pictures))
 
 
 def batch_line(id: str, call: Call) -> bytes:
@@ -56,5 +55,5 @@ def batch_line(id: str, call: Call) -> bytes:
 def _content(part: Part) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    data = base64.b64encode(part.data).decode()
-    return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{data}"}}
+    url = f"data:{part.media_type};base64,{PICTURE}"
+    return {"type": "image_url", "image_url": {"url": url}}

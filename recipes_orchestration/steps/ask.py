@@ -41,6 +41,11 @@ class Ask:
     schema: Mapping[str, Any] | None = None
     temperature: float | None = None
 
+    @property
+    def pictures(self) -> list[bytes]:
+        """The images' bytes, in order."""
+        return [part.data for part in self.parts if isinstance(part, Picture)]
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedAsk:
