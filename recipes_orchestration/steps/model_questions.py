@@ -96,11 +96,23 @@ def declared(
     def function(page: Page, context: Context) -> Any:  # noqa: ARG001
         raise StepError(f"'{name}' asks a model; it runs on a provider's place only.")
 
+    # The params that were read last, by the object they were read from: those of all of a step's
+    # pages are one.
+    last: list[tuple[Mapping[str, Any], Params]] = []
+
+    def read(given: Mapping[str, Any]) -> Params:
+        for known, found in last:
+            if known is given:
+                return found
+        found = read_params(name, params, given)
+        last[:] = [(given, found)]
+        return found
+
     def asked(page: Page, context: Context) -> Ask | EmbedAsk:
-        return ask(page, context, read_params(name, params, context.params))
+        return ask(page, context, read(context.params))
 
     def parsed(answer: Answer, context: Context) -> Any:
-        return parse(answer, context, read_params(name, params, context.params))
+        return parse(answer, context, read(context.params))
 
     def check(given: Mapping[str, Any]) -> None:
         read_params(name, params, given)
