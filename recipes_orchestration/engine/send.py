@@ -225,7 +225,9 @@ def _submit(
         sending.waiting = engine.paused(place.name)
         return
     except ProviderError as error:
-        # It may have been accepted: the task stays as it is and is looked for by its name.
+        # It may have been accepted: the task stays as it is and is looked for by its name, once
+        # the place has had its time from now on to show it.
+        engine.ledger.tasks.beat([task.id], engine.owner)
         sending.waiting = f"It is not known whether {place.name} took task {task.name}: {error}"
         return
     engine.ledger.tasks.sent(task.id, remote_id)
