@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from ..errors import PlaceError
 from ..ledger.tasks import TaskRow
 from ..places.place import State
+from ..places.processes import process_lives
 from ..runner.work import FailureKind
 from ..stages import Stage
-from .adopt import adopt, give_up, standings
+from .adopt import Adopted, adopt, give_up, standings
 from .engine import Engine
 from .look import BatchView, PageState, look
 from .reuse import reuse_results
@@ -77,8 +78,15 @@ def advance(
     if sending.sent or sending.landed or sending.waiting:
         return _sent(engine, stage, batch, landed + sending.landed, sending.waiting)
     if sending.rival:
-        _drop_lost_claims(engine, view, chosen)
-        return Seen(view, landed, len(adopted.open), elsewhere=True, remote=remote)
+        rivals = _adopt_rivals(engine, view, chosen)
+        return Seen(
+            view,
+            landed + rivals.landed,
+            len(adopted.open),
+            elsewhere=True,
+            failure=rivals.failure,
+            remote=remote,
+        )
     return Seen(view, landed, len(adopted.open), remote=remote)
 
 
@@ -164,8 +172,12 @@ def _anything_to_send(view: BatchView, steps: tuple[str, ...]) -> bool:
     return any(view.steps[step].count(PageState.TODO) for step in steps)
 
 
-def _drop_lost_claims(engine: Engine, view: BatchView, steps: tuple[str, ...]) -> None:
-    """Tasks of other batches or runs that have our keys and have died are dropped."""
+def _adopt_rivals(engine: Engine, view: BatchView, steps: tuple[str, ...]) -> Adopted:
+    """Sees to the tasks of other batches or runs that have our keys, where they cannot.
+
+    Those that have died are dropped. A batch that has ended, and whose process has too, lands
+    here: its own run may never come back. One that waits for a person is a failure here as well.
+    """
     keys = {
         view.steps[step].keys[page_id]
         for step in steps
@@ -176,7 +188,15 @@ def _drop_lost_claims(engine: Engine, view: BatchView, steps: tuple[str, ...]) -
         engine.ledger.tasks.get(task_id)
         for task_id in sorted(set(engine.ledger.tasks.claimed(keys).values()))
     ]
-    tasks = [task for task in found if task is not None]
-    for task_id, standing in standings(engine, tasks).items():
+    tasks = {task.id: task for task in found if task is not None}
+    ended: list[TaskRow] = []
+    for task_id, standing in standings(engine, tasks.values()).items():
+        task = tasks[task_id]
         if standing.state is State.LOST:
             engine.ledger.tasks.dropped(task_id, standing.words)
+        elif task.held or (
+            standing.state is State.ENDED
+            and process_lives(task.owner.partition("/")[0]) is not True
+        ):
+            ended.append(task)
+    return adopt(engine, ended)
