@@ -130,6 +130,17 @@ def test_with_no_sensor_the_run_says_so_and_goes_on_by_itself(bench: Bench):
     assert bench.again(run).tags[DEFERRING] == "untouched"
 
 
+def test_a_continuation_that_comes_late_is_taken_all_the_same(bench: Bench):
+    run, log = bench.run("a/0001"), Log()
+    alive_in(bench, run)
+    defer = waiting(bench, run, log)
+    seen = open_task(sent(bench))
+    assert defer(seen) is False
+    bench.instance.add_run_tags(run.run_id, {DEFERRING: "yes"})  # as the late tick had read it
+    queue_it(bench)
+    assert defer(seen) is True
+
+
 NO_LIMIT = """\
 concurrency:
   runs: {max_concurrent_runs: 10}

@@ -107,10 +107,10 @@ class Deferral:
             return False
         # A slot or a pause does not end by itself within a minute; a task may.
         waited = time.monotonic() - self._since
-        if (seen.remote and not seen.waiting and waited < self._inline) or (
-            time.monotonic() < self._next_try
-        ):
+        if seen.remote and not seen.waiting and waited < self._inline:
             return False
+        if time.monotonic() < self._next_try:
+            return self._is_queued()  # a busy daemon may have been late
         return self._hand_over()
 
     def _tell(self, seen: Seen) -> None:
@@ -146,11 +146,7 @@ class Deferral:
         self._tag({DEFERRING: YES})
         until = time.monotonic() + self._every + PATIENCE
         while True:
-            if (next_run := self._continuation()) is not None:
-                self._log.info(
-                    f"Batch {self._batch} goes on in run {next_run}, which waits in the queue; "
-                    "this one ends."
-                )
+            if self._is_queued():
                 return True
             if time.monotonic() > until:
                 break
@@ -163,12 +159,18 @@ class Deferral:
         )
         return False
 
-    def _continuation(self) -> str | None:
+    def _is_queued(self) -> bool:
         found = self._instance.get_runs(
             dg.RunsFilter(tags={PARENT_RUN_ID_TAG: self._run.run_id, AWAIT: [OPEN, ENDED]}),
             limit=1,
         )
-        return found[0].run_id if found else None
+        if not found:
+            return False
+        self._log.info(
+            f"Batch {self._batch} goes on in run {found[0].run_id}, which waits in the queue; "
+            "this one ends."
+        )
+        return True
 
     def _tag(self, tags: Mapping[str, str]) -> None:
         fresh = {name: value for name, value in tags.items() if self._tagged.get(name) != value}
