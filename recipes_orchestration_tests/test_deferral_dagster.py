@@ -66,7 +66,7 @@ def test_while_the_provider_works_there_is_no_process_and_then_all_is_done(site:
     launched = time.time()
     backfill = site.backfill("six")
     waiting = site.all_waiting(backfill, 6)
-    site.until(lambda: site.processes_since(launched) == [], 60)
+    site.no_run_process_since(launched)
     assert site.status(backfill) == "REQUESTED"
     assert ids_of(waiting) == {batch["id"] for batch in site.batches()}
     assert len(waiting) == 6
@@ -158,7 +158,7 @@ def test_it_is_the_same_on_postgresql(
         launched = time.time()
         backfill = site.backfill("pg")
         waiting = site.all_waiting(backfill, 2)
-        site.until(lambda: site.processes_since(launched) == [], 60)
+        site.no_run_process_since(launched)
         assert ids_of(waiting) == {batch["id"] for batch in site.batches()}
         go_on(site)
         assert site.ended(backfill) == "COMPLETED_SUCCESS"

@@ -122,15 +122,24 @@ class Site:
         runs = self.runs(backfill)
         return [run for run in runs if run.status == "QUEUED" and run.tags.get(AWAIT) == "open"]
 
-    def processes_since(self, moment: float) -> list[str]:
-        """What was started after that moment and is still alive: the processes of runs."""
+    def no_run_process_since(self, moment: float, seconds: float = 120.0) -> None:
+        """Fails when what was started after that moment does not end."""
+        until = time.monotonic() + seconds
+        while (found := self._started_since(moment)) and time.monotonic() < until:
+            time.sleep(0.5)
+        assert found == []
+
+    def _started_since(self, moment: float) -> list[str]:
+        """The processes of runs: code servers and their trackers are started anew at any time."""
         found: list[str] = []
         for process in psutil.Process(self.dev.process.pid).children(recursive=True):
             try:
-                if process.create_time() > moment:
-                    found.append(" ".join(process.cmdline()))
+                line = " ".join(process.cmdline())
+                late = process.create_time() > moment
             except psutil.NoSuchProcess:
                 continue
+            if late and line and "resource_tracker" not in line and "api grpc" not in line:
+                found.append(line)
         return found
 
     def terminate(self, run: DagsterRun) -> None:
