@@ -22,6 +22,7 @@ from ..errors import ProviderError, Refused
 from .bedrock_calls import CONVERSE
 from .bedrock_errors import clean, code_of_account, words_of_account
 from .provider import Call
+from .sdk_logs import quiet_sdk_logs
 
 __all__ = ["Aws", "AwsOptions", "SaidNo"]
 
@@ -71,6 +72,7 @@ class Aws:
         self._clients: dict[str, Any] = {}
         self._session: Any = None
         self._here = threading.local()
+        quiet_sdk_logs()
 
     @property
     def jobs(self) -> Any:

@@ -20,6 +20,7 @@ from ..errors import ProviderError, Refused
 from .gemini_errors import error_words, is_account, is_spent, retry_seconds
 from .gemini_http import Exchange, GeminiHttp
 from .json_values import as_dict, parse
+from .sdk_logs import quiet_sdk_logs
 
 __all__ = ["GeminiSdk", "SaidNo", "check_model"]
 
@@ -79,6 +80,7 @@ class GeminiSdk:
             retry_options=types.HttpRetryOptions(attempts=ATTEMPTS),
         )
         self.client = Client(vertexai=False, api_key=self._key, http_options=options)
+        quiet_sdk_logs()
 
     def once(self) -> types.HttpOptions:
         """The options of a call that is made once whatever happens to it."""

@@ -17,7 +17,8 @@ from typing import Any
 from ..errors import ConfigError, StepError
 from .provider import Call
 from .recording_run import Halt, LiveAllowance, LiveCall, Run
-from .recording_sdks import HttpxSdk, Sdk, SdkOptions, missing_extra, quiet_sdk_logs
+from .recording_sdks import HttpxSdk, Sdk, SdkOptions, missing_extra
+from .sdk_logs import quiet_sdk_logs
 
 __all__ = ["Clients", "LiveCall", "Recorder", "Replayed"]
 
@@ -82,7 +83,6 @@ class Recorder:
         self._allowance = LiveAllowance(live_calls)
         url = runtime_url if provider == "bedrock" else base_url
         self._sdk = sdk_of(provider, SdkOptions(url, api_key, region))
-        # After the SDK is loaded, which may set its loggers by a variable such as ANTHROPIC_LOG.
         quiet_sdk_logs()
 
     def capture(self, function: Callable[[Clients], Any]) -> Call:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,30 +10,10 @@ from typing import Any, Protocol
 from ..errors import MissingExtra
 from .recording_run import Run
 
-__all__ = ["PLACEHOLDER", "HttpxSdk", "Sdk", "SdkOptions", "missing_extra", "quiet_sdk_logs"]
+__all__ = ["PLACEHOLDER", "HttpxSdk", "Sdk", "SdkOptions", "missing_extra"]
 
 # The clients that a page's code sees never hold a key; the transport puts it in for a live call.
 PLACEHOLDER = "the-key-is-added-when-a-request-is-sent"
-
-# At DEBUG these print bodies, and some of them keys.
-SDK_LOGGERS = (
-    "anthropic",
-    "anthropic._base_client",
-    "openai",
-    "openai._base_client",
-    "google_genai",
-    "botocore",
-    "boto3",
-    "httpx2",
-    "httpcore2",
-)
-
-
-def quiet_sdk_logs() -> None:
-    """Keeps the SDKs' loggers above DEBUG, whatever the root logger or their variables say."""
-    for name in SDK_LOGGERS:
-        logger = logging.getLogger(name)
-        logger.setLevel(max(logging.INFO, logger.getEffectiveLevel()))
 
 
 def missing_extra(provider: str) -> MissingExtra:

@@ -13,6 +13,7 @@ from ..errors import MissingExtra, Refused
 from .batch_lists import BatchList
 from .provider import BatchStatus, Call
 from .sdk_http import Manners, SdkHttp, no_long_sleep
+from .sdk_logs import quiet_sdk_logs
 
 __all__ = ["Batches", "SdkProvider"]
 
@@ -90,6 +91,7 @@ class SdkProvider(Generic[BatchesT]):
         with self._lock:
             if self._http is None:
                 self._http = self._open()
+                quiet_sdk_logs()
             return self._http
 
     def _open(self) -> SdkHttp:
