@@ -46,7 +46,9 @@ def landed(
         yield engine
 
 
-def each(pages: int, /, providers: tuple[str, ...] = PROVIDERS, **script: object) -> pytest.MarkDecorator:
+def each(
+    pages: int, /, providers: tuple[str, ...] = PROVIDERS, **script: object
+) -> pytest.MarkDecorator:
     """The fixture `landed` at each of the providers."""
     cases = [pytest.param((provider, pages, script), id=provider) for provider in providers]
     return pytest.mark.parametrize("landed", cases, indirect=True)
