@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,6 +27,8 @@ from ..steps.step import Context, Operation
 __all__ = ["Asker"]
 
 _THREADS = 4
+# Where pages of two turns take longer, threads are worth it.
+_QUICK_SECONDS = 0.001
 _PAGES_A_TURN = 8
 # Turns that are made ahead: bounds the requests in memory.
 _AHEAD = 4
@@ -55,6 +58,20 @@ class Asker:
         when the step's code can be carried by no batch, whatever the page.
         """
         turns = _turns(self.spec.pages)
+        # Threads cost more than they bring while nothing is fetched from afar or decoded.
+        slow = False
+        for turn in turns:
+            was_slow = slow
+            began = time.perf_counter()
+            done = self._turn(turn)
+            slow = time.perf_counter() - began > _QUICK_SECONDS * len(turn)
+            yield from done
+            if slow and was_slow:
+                yield from self._in_threads(turns)
+
+    def _in_threads(
+        self, turns: Iterator[Sequence[PageWork]]
+    ) -> Iterator[tuple[PageWork, Call | Outcome]]:
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="recipes-ask") as pool:
             ahead: deque[Future[list[tuple[PageWork, Call | Outcome]]]] = deque(
                 pool.submit(self._turn, turn) for turn in islice(turns, _AHEAD)
