@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -60,9 +60,14 @@ class Reading:
     def __post_init__(self) -> None:
         self._group = group_from(self.sent.group)
         self._works = {work.page_id: work for work in self.sent.spec.pages}
-        self._pages: dict[str, list[str]] = defaultdict(list)
+        # Tuples of texts cost the garbage collector nothing, and most calls have one page.
+        self._pages: dict[str, tuple[str] | list[str]] = {}
         for page_id, call_id in self.sent.calls.items():
-            self._pages[call_id].append(page_id)
+            pages = self._pages.setdefault(call_id, (page_id,))
+            if isinstance(pages, list):
+                pages.append(page_id)
+            elif pages[0] != page_id:
+                self._pages[call_id] = [*pages, page_id]
         self._step = self.asker.step.name
         self._costs = Costs(
             self.asker.provider, self._group, self.mode, self.prices, self.sent.sent_at
@@ -116,21 +121,19 @@ class Reading:
         """What the lines that were read cost."""
         return self._costs.bill(self._lines)
 
-    def _of_line(self, line: Line) -> Iterator[Outcome]:
+    def _of_line(self, line: Line) -> Sequence[Outcome]:
         pages = self._pages[line.id]
         if line.kind is not LineKind.SUCCEEDED or line.response is None:
             failure = self._unanswered(line)
             self._lines[failure.kind.value] += 1
-            for page_id in pages:
-                yield self._failed(page_id, failure)
-            return
+            return [self._failed(page_id, failure) for page_id in pages]
         outcomes = self._answered(line, line.response, pages)
         for each in outcomes:
             if each.spent is not None:
                 self._costs.add(each.spent, wasted=each.failure is not None)
         failed = [each.failure.kind.value for each in outcomes if each.failure is not None]
         self._lines["landed" if len(failed) < len(outcomes) else failed[0]] += 1
-        yield from outcomes
+        return outcomes
 
     def _unanswered(self, line: Line) -> Failure:
         if line.kind is LineKind.EXPIRED or (
@@ -144,7 +147,9 @@ class Reading:
         kind = FailureKind.ACCOUNT if line.account else FailureKind.ERRORED
         return Failure(kind, line.words or "The provider gave an error without words.")
 
-    def _answered(self, line: Line, response: Mapping[str, Any], pages: list[str]) -> list[Outcome]:
+    def _answered(
+        self, line: Line, response: Mapping[str, Any], pages: Sequence[str]
+    ) -> list[Outcome]:
         """An outcome for each page of the call; the first that is a result carries the cost."""
         answer: Answer | None = None
         try:
@@ -163,6 +168,8 @@ class Reading:
         works = [self._works[page_id] for page_id in pages if page_id in self._works]
         if not works:
             return [self._failed(pages[0], Failure(FailureKind.ANSWER, "Its page is gone."), spent)]
+        if len(works) == 1:
+            return [self._value(line, response, answer, works[0], spent)]
         return _carried(
             spent, [self._value(line, response, answer, work, free(spent)) for work in works]
         )

@@ -23,6 +23,8 @@ __all__ = ["MAX_VALUE_BYTES", "Setting", "check_value", "run_pages", "words_of"]
 
 # One page's value as JSON. A page of dense text with its polygons takes about 100 kB.
 MAX_VALUE_BYTES = 32 * 1024 * 1024
+# An ASCII character takes at most six bytes as JSON.
+_SURELY_SMALL = MAX_VALUE_BYTES // 12
 
 _models: dict[tuple[str, str], Any] = {}
 _operations: dict[str, Operation] = {}
@@ -159,6 +161,8 @@ def _checked(step: Step, page: Page, spent: float, compute: Callable[[], Any]) -
 
 def check_value(value: Any) -> None:
     """Raises `StepError` when a step's value is not JSON, or larger than `MAX_VALUE_BYTES`."""
+    if _is_plain_text(value):
+        return
     if not _names_are_text(value):
         raise StepError("the step's value is not JSON: a name in it is not a text")
     try:
@@ -167,6 +171,18 @@ def check_value(value: Any) -> None:
         raise StepError(f"the step's value is not JSON: {error}") from error
     if size > MAX_VALUE_BYTES:
         raise StepError(f"the step's value has {size:,} bytes; {MAX_VALUE_BYTES:,} are allowed")
+
+
+def _is_plain_text(value: Any) -> bool:
+    """Whether it is surely JSON of an allowed size: an object of ASCII texts, as most are."""
+    if type(value) is not dict:
+        return False
+    size = 0
+    for name, each in value.items():
+        if type(name) is not str or type(each) is not str or not each.isascii():
+            return False
+        size += len(name) + len(each)
+    return size < _SURELY_SMALL and all(name.isascii() for name in value)
 
 
 def _names_are_text(value: Any) -> bool:
