@@ -279,7 +279,7 @@ def test_a_forgotten_batch_is_planned_again(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_results_that_cannot_be_fetched_hold_the_task(
-    tmp_path: Path, rehearsal: Rehearsal, provider: str
+    tmp_path: Path, rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
     direct(rehearsal, provider)
     with cloud(tmp_path, rehearsal, provider, 3).engine() as engine:
@@ -292,6 +292,7 @@ def test_results_that_cannot_be_fetched_hold_the_task(
             raise ProviderError("The results are not there.")
 
         place._provider.results = broken  # type: ignore[attr-defined]
+        monkeypatch.setattr("recipes_orchestration.engine.adopt.FETCH_PAUSE", 0.0)
         failures_seen = [advance_once(engine).failure for _ in range(6)]
         assert failures_seen[:4] == [None] * 4
         assert all(f"{task.remote_id}" in (words or "") for words in failures_seen[4:])
@@ -304,10 +305,37 @@ def test_results_that_cannot_be_fetched_hold_the_task(
         assert rehearsal.counts(provider)["creates"] == 1
 
 
+def test_results_that_cannot_be_fetched_are_not_asked_for_at_once(
+    tmp_path: Path, rehearsal: Rehearsal
+) -> None:
+    with cloud(tmp_path, rehearsal, "gemini", 2).engine() as engine:
+        send_batch(engine)
+        direct(rehearsal, "gemini", cut_results=100)
+        fetches = [(advance_once(engine), rehearsal.counts("gemini")["results"]) for _ in range(8)]
+        assert fetches[0][1] == fetches[-1][1] > 0
+        assert fetches[-1][0].failure is None
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_results_that_break_off_are_fetched_again(
+def test_a_batch_that_is_not_shown_yet_is_not_sent_again(
     tmp_path: Path, rehearsal: Rehearsal, provider: str
 ) -> None:
+    archive = cloud(tmp_path, rehearsal, provider, 2, place={"settle_seconds": 60})
+    direct(rehearsal, provider, forget=("*",))
+    with archive.engine() as engine:
+        task = send_batch(engine)
+        assert advance_once(engine).open == 1
+        assert sizes(rehearsal, provider) == [2]
+        age_task(engine, task.id, hours=1)
+        land_batch(engine)
+        assert engine.ledger.tasks.open() == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_results_that_break_off_are_fetched_again(
+    tmp_path: Path, rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    monkeypatch.setattr("recipes_orchestration.engine.adopt.FETCH_PAUSE", 0.1)
     if provider == "bedrock":
         pytest.skip("its results come from S3, whose server cuts nothing off")
     direct(rehearsal, provider, cut_results=1)

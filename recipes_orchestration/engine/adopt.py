@@ -25,6 +25,8 @@ __all__ = ["LOST_AFTER", "Adopted", "adopt", "close", "give_up", "land", "standi
 LOST_AFTER = 180.0
 # Results that could not be fetched so often wait for a person; they are never sent again.
 FETCHES = 5
+# Seconds after the first of these failures; each later one waits so much longer.
+FETCH_PAUSE = 15.0
 # A place that was asked to end an overdue task is given so long, in seconds.
 ENDING_SECONDS = 7200.0
 
@@ -148,6 +150,8 @@ def _judged(
     if standing.state is State.UNKNOWN:
         return _by_owner(engine, task, standing.words)
     ends_here = place.ends_here(remote_id)
+    if standing.state is State.LOST and not ends_here and _sent_for(task) < place.settle_seconds:
+        return Standing(State.RUNNING, f"{place.name} does not show it yet: {standing.words}")
     if standing.state is State.RUNNING and ends_here and task.owner == engine.owner:
         if _age(task) > BEAT_EVERY:
             engine.ledger.tasks.beat([task.id], engine.owner)
@@ -160,10 +164,9 @@ def _in_time(
     engine: Engine, place: Place, task: AnyTask, remote_id: str, standing: Standing
 ) -> Standing:
     """Ends a task whose time is over; one that will not end waits for a person."""
-    now = datetime.now(UTC)
     assert place.overdue_seconds is not None
     if task.stopped_at is not None:
-        if (now - task.stopped_at).total_seconds() > ENDING_SECONDS:
+        if (datetime.now(UTC) - task.stopped_at).total_seconds() > ENDING_SECONDS:
             words = (
                 f"{place.name} was asked to end {remote_id} at {task.stopped_at:%Y-%m-%d %H:%M} "
                 f"UTC and has not: {standing.words}. Look at it there, then run: "
@@ -171,8 +174,7 @@ def _in_time(
             )
             engine.ledger.tasks.hold(task.id, words)
         return standing
-    since = task.sent_at or task.created_at
-    if (now - since).total_seconds() > place.overdue_seconds:
+    if _sent_for(task) > place.overdue_seconds:
         engine.ledger.tasks.stopped(task.id, "overdue")
         try:
             place.cancel(remote_id)
@@ -196,6 +198,10 @@ def _age(task: AnyTask) -> float:
     return time.time() - (task.heartbeat_at or task.created_at).timestamp()
 
 
+def _sent_for(task: AnyTask) -> float:
+    return (datetime.now(UTC) - (task.sent_at or task.created_at)).total_seconds()
+
+
 def _failed(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted) -> None:
     place = engine.place(task.place)
     if standing.account:
@@ -212,11 +218,16 @@ def _failed(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted)
 
 
 def _ended(engine: Engine, task: TaskRow, adopted: Adopted) -> None:
+    if time.monotonic() < engine.fetch_again.get(task.id, 0.0):
+        adopted.open.append(task)
+        return
     try:
         adopted.landed += land(engine, task)
     except ProviderError as error:
         adopted.open.append(task)
-        if engine.ledger.tasks.fetch_failed(task.id) >= FETCHES:
+        failed = engine.ledger.tasks.fetch_failed(task.id)
+        engine.fetch_again[task.id] = time.monotonic() + FETCH_PAUSE * failed
+        if failed >= FETCHES:
             words = (
                 f"The results of {task.remote_id} at {task.place} could not be fetched {FETCHES} "
                 f"times: {error} They are not asked for anew; when they can be fetched, run: "

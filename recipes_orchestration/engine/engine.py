@@ -23,13 +23,18 @@ __all__ = ["Engine", "open_engine"]
 
 @dataclass
 class Engine:
-    """One project with its ledger, library and places. `owner` names it in the ledger."""
+    """One project with its ledger, library and places. `owner` names it in the ledger.
+
+    `fetch_again` is from when on the results of a task may be fetched again, by its id, in seconds
+    of the monotonic clock.
+    """
 
     project: Project
     ledger: Ledger
     library: Library
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     owner: str = field(default_factory=lambda: f"{this_process()}/{uuid4().hex[:12]}")
+    fetch_again: dict[str, float] = field(default_factory=dict[str, float])
 
     def stage_of(self, recipe: Recipe, step: str) -> Stage:
         """The stage that runs the step."""
