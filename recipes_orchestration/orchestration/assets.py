@@ -2,6 +2,7 @@
 
 # No postponed annotations here: Dagster reads the context's type as it stands.
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..engine.engine import open_engine
 from ..engine.look import BatchView, HeldPage, PageState
 from ..errors import RecipesError
 from ..place_settings import CLOUD_PLACES
+from ..places.turn import local_turn
 from ..project import Project
 from ..recipe import Recipe, Step
 from ..stages import Stage, stages_of
@@ -79,8 +81,7 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
         check_specs=checks,
         partitions_def=partitions,
         can_subset=True,
-        # A provider works elsewhere and has slots of its own: its stages take no turns here.
-        pool=None if stage.place in CLOUD_PLACES else stage.place,
+        pool=_pool(stage),
         op_tags={"recipes/place": stage.place},
     )
     def run(
@@ -92,6 +93,18 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
             raise dg.Failure(description=str(error), allow_retries=False) from error
 
     return run
+
+
+def _pool(stage: Stage) -> str | None:
+    """The pool whose limit keeps runs of the stage in the queue.
+
+    A run counts for the pools of all its stages from its first moment on. In a recipe that asks a
+    provider that would let one run at a time send its batch, so there the stages take turns
+    inside their runs, by `local_turn`; a provider has slots of its own.
+    """
+    if any(step.place in CLOUD_PLACES for step in stage.recipe.steps):
+        return None
+    return stage.place
 
 
 def _step_spec(recipe: Recipe, step: Step) -> dg.AssetSpec:
@@ -133,7 +146,11 @@ def _run(
     wanted = {key.path[-1] for key in context.selected_asset_keys}
     steps = [step.name for step in stage.steps if step.name in wanted]
     checked = {key.asset_key.path[-1] for key in context.selected_asset_check_keys}
-    with open_engine(project) as engine, Heartbeat(engine, context.run.run_id):
+    with (
+        open_engine(project) as engine,
+        Heartbeat(engine, context.run.run_id),
+        _turn(context, project, stage),
+    ):
         view = run_stage(
             engine,
             stage,
@@ -161,6 +178,15 @@ def _run(
             metadata={"held": dg.MetadataValue.md(held_table(_held(view, missed)))},
             allow_retries=False,
         )
+
+
+def _turn(
+    context: dg.AssetExecutionContext, project: Project, stage: Stage
+) -> AbstractContextManager[None]:
+    if stage.place != "local":
+        return nullcontext()
+    words = "Another run works on this machine; this one's local steps wait for their turn."
+    return local_turn(project.folder / ".recipes", lambda: context.log.info(words))
 
 
 def _deferral(context: dg.AssetExecutionContext, project: Project, stage: Stage) -> Deferral:
