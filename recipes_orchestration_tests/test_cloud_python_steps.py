@@ -172,6 +172,32 @@ def test_a_live_request_is_booked_at_the_price_of_a_plain_call(
         assert 0 < booking.landed_usd < live
 
 
+def test_landing_again_after_a_kill_pays_for_no_live_request_again(
+    tmp_path: Path, rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = python_archive(tmp_path, rehearsal, "ask_twice")
+    with archive.engine() as engine:
+        send_batch(engine)
+        # As if it were killed when all had landed and nothing was closed.
+        monkeypatch.setattr("recipes_orchestration.engine.adopt.close", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            land_batch(engine)
+        first = rows_of(engine)
+    monkeypatch.undo()
+    for name, value in rehearsal.environment().items():
+        monkeypatch.setenv(name, value)
+    with archive.engine() as engine:
+        land_batch(engine)
+        assert rows_of(engine) == first
+        assert rehearsal.counts("anthropic")["plain"] == 3
+        assert only_booking(engine).lines == {"landed": 3, "live": 3}
+    assert list((archive.folder / ".recipes" / "answers").iterdir()) == []
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_live_requests_are_capped(tmp_path: Path, rehearsal: Rehearsal) -> None:
     archive = python_archive(
         tmp_path, rehearsal, "ask_twice", pages=4, place={"live_calls": 1}, limits={"tries": 1}

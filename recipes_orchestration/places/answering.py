@@ -17,6 +17,7 @@ from ..runner.run_pages import check_value, words_of
 from ..runner.work import Failure, FailureKind, Outcome, PageWork, Spent
 from ..steps.ask import Answer, Stop
 from .costs import Costs, free, plus
+from .live_answers import LiveAnswers
 from .packing import MODE
 from .place import Bill, Chunk, Sent
 from .questions import Asker
@@ -50,6 +51,7 @@ class Reading:
     asker: Asker
     sent: Sent
     prices: Mapping[str, ModelPrices]
+    live: LiveAnswers
     ended: bool = True
     ended_words: str = ""
     failed: bool = False
@@ -195,6 +197,11 @@ class Reading:
         """What the step makes of an answer on one page. `spent` is without its live calls."""
         page_id = work.page_id
         heard: list[LiveCall] = []
+
+        def hear(call: LiveCall) -> None:
+            heard.append(call)
+            self.live.add(page_id, call)
+
         value: Any = None
         failure: Failure | None = None
         try:
@@ -202,9 +209,12 @@ class Reading:
                 value = self.asker.operation.parse(answer, self.asker.context(work))
             else:
                 body = canonical_json(response).encode()
-                answers = {line.id: (200, body)}
+                before = self.live.of(page_id)
+                answers = {kept.id: (kept.call.status, kept.call.body) for kept in before}
+                answers[line.id] = (200, body)
+                heard += [kept.call for kept in before]
                 function = partial(self.asker.function, work)
-                value = self.asker.recorder.replay(function, answers, heard.append).value
+                value = self.asker.recorder.replay(function, answers, hear).value
             check_value(value)
         except RecipesError as error:
             failure = Failure(FailureKind.ANSWER, str(error))

@@ -11,6 +11,7 @@ from ..providers.provider import BatchLimits, BatchState, BatchStatus, Provider
 from ..providers.recording import Recorder
 from ..runner.work import TaskSpec
 from .answering import Reading, all_outcomes, chunks
+from .live_answers import LiveAnswers
 from .packing import Packer
 from .place import Bill, Chunk, Package, Sent, Sought, Standing, State
 from .plain_tasks import PlainTasks, is_plain
@@ -57,6 +58,7 @@ class CloudPlace:
         self.settle_seconds = rules.settle_seconds
         self.overdue_seconds: float | None = (rules.timeout_hours + 2) * 3600
         self._provider = provider
+        self._folder = folder
         self._rules = rules
         self._new_recorder = new_recorder
         self._prices = prices
@@ -71,6 +73,7 @@ class CloudPlace:
         self._bills: dict[str, Bill] = {}
         self._told: dict[str, BatchStatus] = {}
         self._recorders: dict[str, Recorder] = {}
+        self._live: dict[str, LiveAnswers] = {}
 
     def takes_slot(self, pages: int, *, now: bool) -> bool:
         """Whether so many pages go as a batch."""
@@ -158,6 +161,8 @@ class CloudPlace:
         self._told.pop(remote_id, None)
         if (recorder := self._recorders.pop(remote_id, None)) is not None:
             recorder.close()
+        if (live := self._live.pop(remote_id, None)) is not None:
+            live.remove()
 
     def ends_here(self, remote_id: str | None) -> bool:
         """Plain calls end with their process, a batch does not."""
@@ -194,7 +199,9 @@ class CloudPlace:
     def _reading(self, sent: Sent) -> Reading:
         (step,) = sent.spec.steps
         asker = Asker.of(sent.spec, step, self._provider, self._recorder(sent.remote_id))
-        return Reading(asker, sent, self._prices)
+        live = LiveAnswers(self._folder / "answers" / f"{sent.name}.live.jsonl")
+        self._live[sent.remote_id] = live
+        return Reading(asker, sent, self._prices, live)
 
 
 def _standing(status: BatchStatus) -> Standing:

@@ -1,0 +1,80 @@
+"""What Python steps were answered live while a task landed, until all of it has landed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..providers.provider import Call, Group
+from ..providers.recording import LiveCall
+
+__all__ = ["Kept", "LiveAnswers"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A live call that was paid for: `id` is its call's, whose body is not kept."""
+
+    id: str
+    call: LiveCall
+
+
+@dataclass(frozen=True)
+class LiveAnswers:
+    """The live answers of one task, by page, in a file of this machine.
+
+    Landing that begins anew after a kill is answered from it and pays nothing again.
+    """
+
+    path: Path
+
+    def of(self, page_id: str) -> Sequence[Kept]:
+        """What the page's code was answered before."""
+        return self._before.get(page_id, ())
+
+    def add(self, page_id: str, call: LiveCall) -> None:
+        """Keeps an answer; when this returns it outlives this process."""
+        if call.status >= 400:
+            return
+        line = {
+            "page": page_id,
+            "id": call.call.id,
+            "provider": call.call.provider,
+            "group": asdict(call.call.group),
+            "status": call.status,
+            "body": call.body.decode("latin-1"),
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self.path.open("ab", buffering=0) as stream:
+            stream.write(json.dumps(line).encode() + b"\n")
+            os.fsync(stream.fileno())
+
+    def remove(self) -> None:
+        """Deletes the file: all has landed."""
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+
+    @cached_property
+    def _before(self) -> Mapping[str, list[Kept]]:
+        found: dict[str, list[Kept]] = defaultdict(list)
+        with suppress(FileNotFoundError), self.path.open("rb") as stream:
+            for line in stream:
+                with suppress(ValueError):  # the last one may be cut off by a kill
+                    page_id, kept = _read(json.loads(line))
+                    found[page_id].append(kept)
+        return dict(found)
+
+
+def _read(line: Mapping[str, Any]) -> tuple[str, Kept]:
+    told = line["group"]
+    group = Group(told["route"], told["model"], tuple(told["betas"]))
+    call = Call(line["provider"], group, b"")
+    answered = LiveCall(call, line["status"], line["body"].encode("latin-1"))
+    return line["page"], Kept(line["id"], answered)
