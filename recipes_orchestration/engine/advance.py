@@ -12,6 +12,7 @@ from ..places.processes import process_lives
 from ..runner.work import FailureKind
 from ..stages import Stage
 from .adopt import Adopted, adopt, give_up, standings
+from .collecting import collecting_rarely
 from .engine import Engine
 from .look import BatchView, PageState, look
 from .reuse import reuse_results
@@ -60,6 +61,11 @@ def advance(
     `steps` are those of the stage that are wanted (all when none is named). `now`: a person waits
     for it, so nothing goes as a batch.
     """
+    with collecting_rarely():
+        return _advance(engine, stage, batch, steps, now)
+
+
+def _advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str], now: bool) -> Seen:
     chosen = tuple(step.name for step in stage.steps if not steps or step.name in steps)
     place = engine.place(stage.place)
     tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
@@ -72,8 +78,10 @@ def advance(
     if reused := reuse_results(engine, view, chosen):
         landed += reused
         view = look(engine, stage.recipe, batch, chosen)
-    if not _anything_to_send(view, chosen):
-        return Seen(view, landed, len(adopted.open), remote=remote)
+    if not _any(view, chosen, PageState.TODO):
+        # A rival may have sent some since the open tasks were read: the next look adopts it.
+        rivals_open = not adopted.open and _any(view, chosen, PageState.OPEN)
+        return Seen(view, landed, len(adopted.open), elsewhere=rivals_open, remote=remote)
     sending = send(engine, stage, view, chosen, now=now)
     if sending.sent or sending.landed or sending.waiting:
         return _sent(engine, stage, batch, landed + sending.landed, sending.waiting)
@@ -168,8 +176,8 @@ def give_up_all(engine: Engine, stage: Stage, batch: str) -> None:
             give_up(engine, task)
 
 
-def _anything_to_send(view: BatchView, steps: tuple[str, ...]) -> bool:
-    return any(view.steps[step].count(PageState.TODO) for step in steps)
+def _any(view: BatchView, steps: tuple[str, ...], state: PageState) -> bool:
+    return any(view.steps[step].count(state) for step in steps)
 
 
 def _adopt_rivals(engine: Engine, view: BatchView, steps: tuple[str, ...]) -> Adopted:
