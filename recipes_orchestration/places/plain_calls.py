@@ -19,6 +19,10 @@ from .spool import SpoolPart
 __all__ = ["Journal", "PlainTask"]
 
 
+# A task's answers are in the library long before; only a kill right after that leaves a journal.
+KEPT_SECONDS = 90 * 86_400.0
+
+
 class Journal:
     """The answer lines of a plain task, on this machine until they have landed.
 
@@ -66,6 +70,14 @@ class Journal:
         """Deletes it, once its lines are kept elsewhere."""
         with suppress(FileNotFoundError):
             self.path.unlink()
+
+    @staticmethod
+    def sweep(folder: Path) -> None:
+        """Deletes the journals that nobody has written to for 90 days."""
+        with suppress(OSError):
+            for each in os.scandir(folder):
+                if time.time() - each.stat().st_mtime > KEPT_SECONDS:
+                    Path(each).unlink(missing_ok=True)
 
 
 @dataclass

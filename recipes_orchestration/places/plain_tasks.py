@@ -54,6 +54,9 @@ class PlainTasks:
     _news: threading.Event = field(default_factory=threading.Event)
     _here: str = field(default_factory=lambda: f"{_PLAIN}{this_process()}/{uuid4().hex[:12]}")
 
+    def __post_init__(self) -> None:
+        Journal.sweep(self.folder)
+
     def start(self, name: str, part: SpoolPart) -> str:
         """Begins the calls and gives the task's id."""
         remote_id = f"{self._here}/{name}"
