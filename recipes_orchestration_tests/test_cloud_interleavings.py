@@ -214,8 +214,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> CloudArchive:
 CRASHES = st.one_of(st.none(), st.integers(0, 25))
 ACTS = st.one_of(
     st.tuples(st.sampled_from(["advance", "poll"]), CRASHES),
-    st.tuples(st.just("late"), st.integers(1, SETTLE - 1)),
-    st.tuples(st.sampled_from(["lose", "fail", "tick", "end"]), st.none()),
+    st.tuples(st.just("lose"), st.integers(0, SETTLE - 1)),
+    st.tuples(st.sampled_from(["fail", "tick", "end"]), st.none()),
 )
 
 
@@ -224,15 +224,16 @@ def do(life: Life, world: World, act: str, number: int | None) -> None:
         life.act(advance_once, number)
     elif act == "poll":
         life.act(poll_open, number)
-    elif act == "late":
-        world.late = number or 0
+    elif act == "lose":
+        world.lose, world.late = True, number or 0
+        life.act(advance_once, None)
     elif act == "tick":
         world.clock += 1
     elif act == "end":
         for batch in world.batches:
             batch.ended = True
     else:
-        setattr(world, act, True)
+        world.fail = True
 
 
 @settings(
