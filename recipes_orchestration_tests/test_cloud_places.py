@@ -9,12 +9,13 @@ import pytest
 
 from recipes_orchestration.rehearsal import Rehearsal
 
-from .cloud_archive import PROVIDERS, make_cloud_archive, run_all, values_of
+from .cloud_archive import PROVIDERS, run_all, values_of
+from .cloud_landing import cloud
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_step_lands_through_a_batch(tmp_path: Path, rehearsal: Rehearsal, provider: str) -> None:
-    archive = make_cloud_archive(tmp_path, provider, bucket=rehearsal.bucket)
+    archive = cloud(tmp_path, rehearsal, provider)
     with archive.engine() as engine:
         view = run_all(engine)
         assert view.steps["read"].landed == 5
@@ -34,7 +35,7 @@ def test_plain_calls_give_the_same_rows_as_a_batch(
 ) -> None:
     values = []
     for way in ("batch", "plain"):
-        archive = make_cloud_archive(tmp_path / way, provider, bucket=rehearsal.bucket)
+        archive = cloud(tmp_path / way, rehearsal, provider)
         with archive.engine() as engine:
             run_all(engine, now=way == "plain")
             (booking,) = engine.ledger.bookings.all()

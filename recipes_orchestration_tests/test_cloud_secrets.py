@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from recipes_orchestration.engine.engine import Engine
 from recipes_orchestration.engine.poll import poll_open
 from recipes_orchestration.errors import RecipesError
+from recipes_orchestration.orchestration.code_location import project_definitions
+from recipes_orchestration.orchestration.events import step_key
+from recipes_orchestration.orchestration.recording import record_pages
 from recipes_orchestration.providers.sdk_logs import SDK_LOGGERS
 from recipes_orchestration.rehearsal import Rehearsal
 
@@ -209,3 +213,35 @@ def test_asking_how_a_batch_stands_logs_no_key(
     assert caplog.records
     assert SECRET not in caplog.text
     assert "Authorization" not in caplog.text
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_no_event_of_dagster_holds_a_key(
+    tmp_path: Path,
+    rehearsal: Rehearsal,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+) -> None:
+    told = Told()
+    scripts: dict[str, dict[str, Any]] = {GOOD: {}, OTHER: {"error_share": 1.0}}
+    for number, (key, script) in enumerate(scripts.items()):
+        set_keys(monkeypatch, key)
+        rehearsal.reset()
+        direct(rehearsal, provider, **script)
+        archive = cloud(tmp_path / f"run{number}", rehearsal, provider, 3, limits={"tries": 1})
+        with dg.DagsterInstance.ephemeral() as instance:
+            with archive.engine() as engine:
+                record_pages(engine, instance, "letters", ["a/0001"])
+            job = project_definitions(archive.project()).resolve_implicit_global_asset_job_def()
+            result = job.execute_in_process(
+                instance=instance,
+                partition_key="a/0001",
+                asset_selection=[step_key("letters", "read")],
+                raise_on_error=False,
+            )
+            assert result.success is (key == GOOD)
+            for entry in instance.all_logs(result.run_id):
+                told.add("event", repr(entry))
+            told.add("run", repr(instance.get_run_by_id(result.run_id)))
+    assert any("LOGS_CAPTURED" in text or "STEP_FAILURE" in text for text in told.texts)
+    assert told.with_secret() == []
