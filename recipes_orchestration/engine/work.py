@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from ..ledger.pages import PageRow
@@ -122,8 +122,8 @@ def _step(values: Mapping[str, Any]) -> Step:
 
 
 def _spec(engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bool) -> TaskSpec:
-    """`fetch`: files that no other process can read are read here."""
-    needs = _landed_needs(engine, work)
+    """`fetch`: the work is to be sent, so that what no other process can read is read here."""
+    needs = _Needs(engine, work)
     reader = engine.source(work.source).reader
     pages: list[PageWork] = []
     seen: set[str] = set()
@@ -140,7 +140,7 @@ def _spec(engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bo
                 file=row.file,
                 frame=row.frame,
                 steps=chain,
-                needs=needs.get(page_id, {}),
+                needs=needs.values.get(page_id, {}) if fetch else _LaterNeeds(needs, page_id),
                 data=reader.read(row.file) if reader.in_process and fetch else None,
             )
         )
@@ -151,6 +151,35 @@ def _spec(engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bo
         import_path=str(engine.project.folder),
         max_pixels=engine.project.limits.max_pixels,
     )
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """The landed values that work needs, by page and step, read when they are first asked for."""
+
+    engine: Engine
+    work: _Work
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, object]]:
+        return _landed_needs(self.engine, self.work)
+
+
+@dataclass(frozen=True, slots=True)
+class _LaterNeeds(Mapping[str, Any]):
+    """The values of one page. Most answers are read without any."""
+
+    needs: _Needs
+    page_id: str
+
+    def __getitem__(self, step: str) -> Any:
+        return self.needs.values.get(self.page_id, {})[step]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.needs.values.get(self.page_id, {}))
+
+    def __len__(self) -> int:
+        return len(self.needs.values.get(self.page_id, {}))
 
 
 def _landed_needs(engine: Engine, work: _Work) -> dict[str, dict[str, object]]:

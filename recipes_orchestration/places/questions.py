@@ -28,7 +28,7 @@ __all__ = ["Asker"]
 
 _THREADS = 4
 # Where pages of two turns take longer, threads are worth it.
-_QUICK_SECONDS = 0.001
+_QUICK_SECONDS = 0.005
 _PAGES_A_TURN = 8
 # Turns that are made ahead: bounds the requests in memory.
 _AHEAD = 4
@@ -90,7 +90,8 @@ class Asker:
         return Context(
             step=self.step.name,
             params=self.step.params,
-            needs={need: work.needs[need] for need in self.step.needs if need in work.needs},
+            # A declared step takes any mapping, and its answer is read without most of them.
+            needs=dict(work.needs) if self.operation.parse is None else work.needs,
             model=self.step.model,
             prompt=self.step.prompt,
             clients=clients,
