@@ -92,7 +92,8 @@ def page_key(fingerprint: str, sha256: str) -> str:
     The fingerprint holds those of the needed steps and the page is the same for all of them, so
     equal keys mean that every result the step needs has an equal key too.
     """
-    return digest(f"{fingerprint}/{sha256}")
+    # As `digest`, which a look at many pages would call a million times.
+    return hashlib.sha256(f"{fingerprint}/{sha256}".encode()).hexdigest()[:32]
 
 
 def digest(text: str) -> str:

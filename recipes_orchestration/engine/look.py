@@ -135,10 +135,11 @@ def judge_batch(
         done = landed.get(step.name, frozenset())
         view.kept = len(done)
         open_pages = in_tasks.get((step.name, fingerprint), frozenset())
+        states_of_needs = [views[need].states for need in step.needs]
         for page in present.values():
             key = page_key(fingerprint, page.sha256)
             view.keys[page.page_id] = key
-            hold = attempts.get((page.page_id, step.name, key))
+            hold = attempts.get((page.page_id, step.name, key)) if attempts else None
             if (page.page_id, key) in done:
                 state = PageState.LANDED
             elif page.problem:
@@ -148,13 +149,14 @@ def judge_batch(
                 state = PageState.HELD
                 view.held.append(HeldPage(page.page_id, step.name, hold.words, step.name))
             else:
-                needed = {need: views[need].states[page.page_id] for need in step.needs}
-                if held_need := next((n for n, s in needed.items() if s is PageState.HELD), None):
+                needed = [states[page.page_id] for states in states_of_needs]
+                if PageState.HELD in needed:
+                    held_need = step.needs[needed.index(PageState.HELD)]
                     state = PageState.HELD
                     view.held.append(_held_by_need(views[held_need], page.page_id, step))
                 elif (page.page_id, page.sha256) in open_pages:
                     state = PageState.OPEN
-                elif all(each is PageState.LANDED for each in needed.values()):
+                elif needed.count(PageState.LANDED) == len(needed):
                     state = PageState.TODO
                 else:
                     state = PageState.WAITING

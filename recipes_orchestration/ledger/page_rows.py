@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -21,8 +21,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PageRow:
+class PageRow(NamedTuple):
     """One page. `batch` is its batch's key and `position` counts from 0; None when not cut yet.
 
     `frame` counts from 0 within a multi-page file. `size` is the file's, in bytes. `problem` is
@@ -86,7 +85,7 @@ PAGE_COLUMNS: tuple[sa.ColumnElement[Any], ...] = (
 
 def page_row(row: Sequence[Any]) -> PageRow:
     """The page of a row of `PAGE_COLUMNS`."""
-    return PageRow(*row)
+    return PageRow._make(row)
 
 
 def select_batches() -> sa.Select[*tuple[Any, ...]]:
