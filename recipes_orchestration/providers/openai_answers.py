@@ -47,13 +47,15 @@ def _chat(body: Mapping[str, Any]) -> Answer:
     message = as_dict(choice.get("message"))
     reason = as_text(choice.get("finish_reason"))
     text, refusal = as_text(message.get("content")), as_text(message.get("refusal"))
-    stop, words = FINISHES.get(reason, Stop.OTHER), f"finish_reason {tidy(reason) or 'missing'}"
+    stop, words = FINISHES.get(reason, Stop.OTHER), ""
     if not choices:
         stop, words = Stop.EMPTY, "no choices"
     elif refusal:
         stop, words = Stop.REFUSED, tidy(refusal)
     elif stop is Stop.COMPLETE and not text.strip():
         stop = Stop.EMPTY
+    if stop is not Stop.COMPLETE and not words:
+        words = f"finish_reason {tidy(reason) or 'missing'}"
     return _answer(stop, words, text, body, "prompt_tokens", "completion_tokens")
 
 
