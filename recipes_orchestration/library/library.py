@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +29,7 @@ from .results import (
     only_pairs,
     pairs_of,
     to_table,
+    value_of,
 )
 from .store import Store, VanishedError
 from .store_local import LocalStore
@@ -142,9 +142,14 @@ class Library:
         self, recipe: str, step: str, batch: str, pairs: Collection[Pair]
     ) -> dict[Pair, Any]:
         """The values of those of the pairs that have landed."""
-        table = only_pairs(self.table(recipe, step, batch, (*_PAIR, "value")), pairs)
+        table = self.table(recipe, step, batch, (*_PAIR, "value"))
+        wanted = set(pairs)
         texts = table.column("value").to_pylist()
-        return {pair: json.loads(text) for pair, text in zip(pairs_of(table), texts, strict=True)}
+        return {
+            pair: value_of(text)
+            for pair, text in zip(pairs_of(table), texts, strict=True)
+            if pair in wanted
+        }
 
     def rows(self, recipe: str, step: str, batch: str, pairs: Collection[Pair]) -> list[Result]:
         """The results of those of the pairs that have landed, sorted by page id and key."""
