@@ -52,7 +52,9 @@ class Costs:
     asked_at: datetime | None
     _landed: Decimal = Decimal(0)
     _wasted: Decimal = Decimal(0)
-    _tokens: Counter[str] = field(default_factory=Counter[str])
+    _tokens_in: int = 0
+    _tokens_out: int = 0
+    _tokens_cached: int = 0
     _models: Counter[str] = field(default_factory=Counter[str])
     _bases: Counter[str] = field(default_factory=Counter[str])
 
@@ -93,9 +95,9 @@ class Costs:
 
     def add(self, spent: Spent, *, wasted: bool) -> None:
         """Adds one page's cost to the bill."""
-        self._tokens["in"] += spent.tokens_in
-        self._tokens["out"] += spent.tokens_out
-        self._tokens["cached"] += spent.tokens_cached
+        self._tokens_in += spent.tokens_in
+        self._tokens_out += spent.tokens_out
+        self._tokens_cached += spent.tokens_cached
         self._models[spent.model] += 1
         self._bases[spent.basis] += 1
         if wasted:
@@ -111,8 +113,8 @@ class Costs:
             basis=next(iter(each for each, _ in self._bases.most_common(1)), "unknown"),
             landed_usd=self._landed,
             wasted_usd=self._wasted,
-            tokens_in=self._tokens["in"],
-            tokens_out=self._tokens["out"],
-            tokens_cached=self._tokens["cached"],
+            tokens_in=self._tokens_in,
+            tokens_out=self._tokens_out,
+            tokens_cached=self._tokens_cached,
             lines=dict(lines),
         )

@@ -6,7 +6,7 @@ import json
 import re
 from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import pydantic_core
@@ -77,12 +77,12 @@ def one_line(body: bytes) -> bytes:
 
 def as_dict(value: Any) -> Mapping[str, Any]:
     """The value if it is an object, else an empty one."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_list(value: Any) -> list[Any]:
     """The value if it is an array, else an empty one."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_text(value: Any) -> str:

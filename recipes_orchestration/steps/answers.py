@@ -139,6 +139,8 @@ def _bounded(answer: Answer) -> str:
 def _unfenced(text: str) -> str:
     """What stands in one code fence around all of the text; fences within a text stay."""
     whole = text.strip()
+    if not whole.startswith(("`", "~")):
+        return text
     opening, _, rest = whole.partition("\n")
     fence = _FENCE.fullmatch(opening)
     if fence is None:
