@@ -12,6 +12,8 @@ __all__ = ["collecting_rarely"]
 # So many new objects, instead of 700, start a collection. Not more: what a provider's SDK leaves
 # behind for each page is a circle, with the page's picture in it.
 _NEW_OBJECTS = 10_000
+# After so many looks at what is younger, instead of 10, what has lived longest is looked through.
+_LOOKS = 100
 
 _lock = threading.Lock()
 _before: list[tuple[int, int, int]] = []
@@ -24,7 +26,7 @@ def collecting_rarely() -> Generator[None]:
         before = gc.get_threshold()
         _before.append(before)
         if 0 < before[0] < _NEW_OBJECTS:
-            gc.set_threshold(_NEW_OBJECTS, *before[1:])
+            gc.set_threshold(_NEW_OBJECTS, before[1], _LOOKS)
     try:
         yield
     finally:
