@@ -22,6 +22,7 @@ from recipes_orchestration.orchestration.run_tags import (
     PARENT_RUN_ID_TAG,
     PARTITION_NAME_TAG,
     PLACE,
+    RIVALS,
     ROOT_RUN_ID_TAG,
     SINCE,
     STOPPED,
@@ -110,6 +111,20 @@ def test_a_continuation_stays_until_its_task_has_ended(bench: Bench, remote: Rem
         row = engine.ledger.tasks.get(task.id)
     assert row is not None
     assert row.state is TaskState.ended
+
+
+def test_a_continuation_waits_for_another_batch_that_has_equal_pages(
+    bench: Bench, remote: RemotePlace
+):
+    rival = bench.task("b/0001")
+    deferring(bench, "a/0001", **{RIVALS: rival.id})
+    continuations = bench.queue(bench.tick())
+    queued = next(run for run in continuations if run.tags[PARTITION_NAME_TAG] == "a/0001")
+    bench.tick()
+    assert bench.again(queued).tags[AWAIT] == "open"
+    remote.states["id-b/0001"] = State.ENDED
+    bench.tick()
+    assert bench.again(queued).tags[AWAIT] == "ended"
 
 
 def test_a_continuation_whose_task_was_landed_by_another_may_go(bench: Bench):

@@ -263,18 +263,34 @@ def test_pending_for_a_day_and_then_expired_goes_on(tmp_path: Path, rehearsal: R
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_forgotten_batch_is_planned_again(
+def test_a_forgotten_batch_waits_for_a_person_and_is_then_planned_again(
     tmp_path: Path, rehearsal: Rehearsal, provider: str
 ) -> None:
     direct(rehearsal, provider)
     direct(rehearsal, provider, forget=("*",), batches=1)
     with cloud(tmp_path, rehearsal, provider, 3).engine() as engine:
         task = send_batch(engine)
+        # The key of another account makes every batch look forgotten.
+        with pytest.raises(PlaceError, match="does not know it now"):
+            run_all(engine)
+        assert sizes(rehearsal, provider) == [3]
+        assert engine.ledger.tasks.release("letters") == 1
         assert run_all(engine).steps["read"].landed == 3
         dropped = engine.ledger.tasks.get(task.id)
         assert dropped is not None
         assert dropped.state == "dropped"
         assert sizes(rehearsal, provider) == [3, 3]
+
+
+def test_a_batch_older_than_its_results_are_kept_is_planned_again(
+    tmp_path: Path, rehearsal: Rehearsal
+) -> None:
+    direct(rehearsal, "openai")
+    direct(rehearsal, "openai", forget=("*",), batches=1)
+    with cloud(tmp_path, rehearsal, "openai", 3).engine() as engine:
+        age_task(engine, send_batch(engine).id, hours=30 * 24)
+        assert run_all(engine).steps["read"].landed == 3
+        assert sizes(rehearsal, "openai") == [3, 3]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -61,6 +61,7 @@ def run(archive: Archive, instance: dg.DagsterInstance, *batches: str) -> None:
         (stage,) = stages_of(project.recipe("measure"))
         for batch in batches:
             view = run_stage(engine, stage, batch, ["size", "area"])
+            assert view is not None
             record_view(engine, instance, view, view.steps)
 
 

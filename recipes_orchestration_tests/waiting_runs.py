@@ -83,6 +83,7 @@ class RemotePlace:
     max_open: int | None = 10
     settle_seconds: float = 0.0
     overdue_seconds: float | None = None
+    keeps_seconds: float | None = None
     states: dict[str, State] = field(default_factory=dict[str, State])
     asked: list[int] = field(default_factory=list[int])
     cancelled: list[str] = field(default_factory=list[str])

@@ -44,11 +44,13 @@ def main() -> None:
     """Runs the example in `examples/cloud` to its end, with a kill in the middle."""
     from ..orchestration.instance import DEFAULT_YAML
 
+    # However it is ended, nothing that it started may stay behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     project = Path(sys.argv[1] if len(sys.argv) > 1 else "examples/cloud").resolve()
     for each in ("library", ".recipes", ".dagster"):
         shutil.rmtree(project / each, ignore_errors=True)
     home = project / ".dagster"
-    home.mkdir(parents=True)
+    home.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(DEFAULT_YAML, home / "dagster.yaml")
     with ExitStack() as stack:
         rehearsed = stack.enter_context(_rehearsal())

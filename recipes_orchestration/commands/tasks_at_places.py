@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..engine.adopt import standings
+from ..engine.standing import standings
 from ..errors import NotFound
 from ..ledger.pauses import Pause
 from ..ledger.tasks import TaskHead

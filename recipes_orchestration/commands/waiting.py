@@ -57,7 +57,7 @@ class Waiting:
 
     def _ready(self, batches: Sequence[BatchRow]) -> list[BatchRow]:
         polled = poll_open(self._engine)
-        going_on = {each.task.batch for each in polled.values() if not each.ended}
+        going_on = {id for id, each in polled.items() if not each.ended}
         slots = self._engine.slots(self._stage.place)
         ready: list[BatchRow] = []
         for batch in batches:
@@ -68,7 +68,7 @@ class Waiting:
                     continue
                 slots = None if slots is None else slots - 1
                 ready.append(batch)
-            elif batch.key not in going_on:
+            elif all(task.id not in going_on for task in seen.remote):
                 ready.append(batch)
         return ready
 

@@ -11,12 +11,13 @@ from ..places.place import State
 from ..places.processes import process_lives
 from ..runner.work import FailureKind
 from ..stages import Stage
-from .adopt import Adopted, adopt, give_up, standings
+from .adopt import Adopted, adopt, give_up
 from .collecting import collecting_rarely
 from .engine import Engine
 from .look import BatchView, PageState, look
 from .reuse import reuse_results
 from .send import send
+from .standing import standings
 
 __all__ = ["Seen", "advance", "give_up_all", "run_stage"]
 
@@ -87,13 +88,15 @@ def _advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str], n
         return _sent(engine, stage, batch, landed + sending.landed, sending.waiting)
     if sending.rival:
         rivals = _adopt_rivals(engine, view, chosen)
+        there = tuple(task for task in rivals.open if not _ends_here(engine, task))
         return Seen(
             view,
             landed + rivals.landed,
-            len(adopted.open),
-            elsewhere=True,
+            len(adopted.open) + len(there),
+            # Work of a process is waited for here; without any, the next look finds it landed.
+            elsewhere=len(rivals.open) > len(there) or not rivals.open,
             failure=rivals.failure,
-            remote=remote,
+            remote=remote + there,
         )
     return Seen(view, landed, len(adopted.open), remote=remote)
 
@@ -123,8 +126,9 @@ def run_stage(
 
     `on_landed` is told how many rows each call landed. While all that is waited for goes on
     without this process, `defer` is asked: True ends the call with None, and nothing is given up.
-    Raises `PlaceError` when a task failed as a whole or waits for a person, or, without `defer`,
-    when the place is paused until a person resumes it: the pages are not to blame and stay to do.
+    Raises `PlaceError` when a task failed as a whole or waits for a person, or, unless it is
+    deferred, when the place is paused until a person resumes it: the pages are not to blame and
+    stay to do.
     """
     place = engine.place(stage.place)
     # A file that could not be fetched in an earlier run may well be there now.
@@ -142,7 +146,7 @@ def run_stage(
             if seen.goes_on_without_us:
                 if defer is not None and defer(seen):
                     return None
-                if defer is None and not seen.open:
+                if not seen.open:
                     _raise_if_paused(engine, stage)
             pause = 0.05 if seen.landed else _longer(pause, poll_seconds, seen)
             place.wait(pause)
@@ -185,6 +189,7 @@ def _adopt_rivals(engine: Engine, view: BatchView, steps: tuple[str, ...]) -> Ad
 
     Those that have died are dropped. A batch that has ended, and whose process has too, lands
     here: its own run may never come back. One that waits for a person is a failure here as well.
+    Gives those that are running as open.
     """
     keys = {
         view.steps[step].keys[page_id]
@@ -198,6 +203,7 @@ def _adopt_rivals(engine: Engine, view: BatchView, steps: tuple[str, ...]) -> Ad
     ]
     tasks = {task.id: task for task in found if task is not None}
     ended: list[TaskRow] = []
+    running: list[TaskRow] = []
     for task_id, standing in standings(engine, tasks.values()).items():
         task = tasks[task_id]
         if standing.state is State.LOST:
@@ -207,4 +213,12 @@ def _adopt_rivals(engine: Engine, view: BatchView, steps: tuple[str, ...]) -> Ad
             and process_lives(task.owner.partition("/")[0]) is not True
         ):
             ended.append(task)
-    return adopt(engine, ended)
+        elif standing.state is State.RUNNING:
+            running.append(task)
+    adopted = adopt(engine, ended)
+    adopted.open += running
+    return adopted
+
+
+def _ends_here(engine: Engine, task: TaskRow) -> bool:
+    return engine.place(task.place).ends_here(task.remote_id)

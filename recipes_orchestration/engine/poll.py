@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..ledger.tasks import TaskHead, TaskState
 from ..places.place import State
-from .adopt import standings
 from .engine import Engine
+from .standing import standings
 
 __all__ = ["Polled", "poll_open"]
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from ..errors import ProviderError
 from ..ledger.tasks import TaskHead, TaskRow
 from ..places.place import State
-from .adopt import close, land, standings
+from .adopt import close, land
 from .engine import Engine
+from .standing import standings
 
 __all__ = ["STOPPED", "land_stopped", "stop_tasks"]
 

@@ -22,6 +22,7 @@ from .run_tags import (
     OPEN,
     PARENT_RUN_ID_TAG,
     PLACE,
+    RIVALS,
     SINCE,
     TASK,
     WAITING,
@@ -67,6 +68,12 @@ class Desk:
         """The open tasks of these stages and batches, oldest first."""
         return [task for work in works for task in self._by_work.get(work, ())]
 
+    def awaited_by(self, run: dg.DagsterRun) -> list[TaskHead]:
+        """The open tasks that the run waits for: its own, and those that have equal pages."""
+        own = self.tasks_of(self.works.of(run))
+        rivals = set(run.tags.get(RIVALS, "").split(","))
+        return [*own, *(task for task in self.tasks if task.id in rivals and task not in own)]
+
     def waited_for(self, tasks: Iterable[TaskHead]) -> list[TaskHead]:
         """Those of the tasks which their places are not yet done with."""
         return [task for task in tasks if task.id not in self.ended and task.held is None]
@@ -87,11 +94,13 @@ class Desk:
         left = left_of(self.instance, run)
         if not left.assets:
             return False
-        tasks = self.tasks_of(self.works.of(run))
+        tasks = self.awaited_by(run)
         for_slot = run.tags.get(WAITING) == FOR_SLOT
         told = {WAITING: FOR_SLOT if for_slot else FOR_TASKS, **(tags or {})}
         if tasks:
             told[TASK] = shown_ids(task.remote_id or task.name for task in tasks)
+        if RIVALS in run.tags:
+            told[RIVALS] = run.tags[RIVALS]
         place = tasks[0].place if tasks else run.tags.get(PLACE)
         if place:
             told[PLACE] = place

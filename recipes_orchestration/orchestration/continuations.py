@@ -20,6 +20,7 @@ from .run_tags import (
     PARENT_RUN_ID_TAG,
     PARTITION_NAME_TAG,
     PLACE,
+    RIVALS,
     ROOT_RUN_ID_TAG,
     SINCE,
     STOPPED,
@@ -39,7 +40,8 @@ OWN_TAGS = frozenset(
         *("dagster/code_location", "dagster/will_retry", "dagster/auto_retry_run_id"),
         *("dagster/retry_number", "dagster/is_resume_retry", "dagster/is_asset_resume_retry"),
         *("dagster/failure_reason", "dagster/step_selection", "dagster/solid_selection"),
-        *(DEATHS, DEFERRING, FAILURES, PLACE, SINCE, STOPPED, TASK, WAITING),
+        *(DEATHS, DEFERRING, FAILURES, PLACE, RIVALS, SINCE, STOPPED),
+        *(TASK, WAITING),
     }
 )
 

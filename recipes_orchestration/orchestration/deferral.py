@@ -25,10 +25,12 @@ from .run_tags import (
     OPEN,
     PARENT_RUN_ID_TAG,
     PLACE,
+    RIVALS,
     SINCE,
     TASK,
     WAITING,
     YES,
+    listed,
     shown_ids,
 )
 
@@ -36,10 +38,10 @@ __all__ = ["EVERY_VARIABLE", "Deferral", "adopt_every", "may_be_deferred"]
 
 EVERY_VARIABLE = "RECIPES_ADOPT_SECONDS"
 EVERY_SECONDS = 30
-# A tick may be late and takes a moment itself.
-PATIENCE = 15.0
+# A tick may be late on a busy machine, and takes a while itself.
+PATIENCE = 45.0
 # After so long, a run that found no sensor looks for one again.
-AGAIN = 300.0
+AGAIN = 180.0
 LOOK_EVERY = 0.5
 
 
@@ -127,6 +129,8 @@ class Deferral:
         tags = {WAITING: FOR_SLOT if seen.waiting is not None else FOR_TASKS, PLACE: self._place}
         if ids:
             tags[TASK] = shown_ids(ids)
+        if rivals := [task.id for task in seen.remote if task.batch != self._batch]:
+            tags[RIVALS] = listed(rivals)
         if seen.waiting is not None:
             tags[SINCE] = self._run.tags.get(SINCE) or datetime.now(UTC).isoformat()
         self._tag(tags)

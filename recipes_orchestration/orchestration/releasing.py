@@ -30,7 +30,7 @@ def release(desk: Desk) -> None:
     released = 0
     for_slot: list[dg.DagsterRun] = []
     for run in waiting:
-        tasks = desk.tasks_of(desk.works.of(run))
+        tasks = desk.awaited_by(run)
         waited_for = desk.waited_for(tasks)
         if run.tags.get(WAITING) == FOR_SLOT and len(waited_for) == len(tasks):
             for_slot.append(run)

@@ -26,6 +26,7 @@ __all__ = [
     "PARENT_RUN_ID_TAG",
     "PARTITION_NAME_TAG",
     "PLACE",
+    "RIVALS",
     "ROOT_RUN_ID_TAG",
     "SINCE",
     "STOPPED",
@@ -33,6 +34,7 @@ __all__ = [
     "WAITING",
     "YES",
     "is_now",
+    "listed",
     "shown_ids",
 ]
 
@@ -59,6 +61,9 @@ YES, NO = "yes", "no"
 SINCE = "recipes/since"
 """Since when a slot is waited for, UTC; kept from run to run, so that the first gets the first."""
 
+RIVALS = "recipes/rivals"
+"""The ledger's ids of other page batches' tasks that are waited for, because of equal pages."""
+
 DEATHS = "recipes/deaths"
 """How many runs before this one died without having said so."""
 
@@ -72,12 +77,18 @@ NOW = "recipes/now"
 """Set by a person who waits: plain calls, whatever the number of pages."""
 
 MOST_IDS = 3
+MOST_RIVALS = 100
 MOST_CHARACTERS = 200
 
 
 def is_now(tags: Mapping[str, str]) -> bool:
     """Whether a person waits for the run."""
     return tags.get(NOW, "").strip().lower() in ("true", "yes", "1")
+
+
+def listed(ids: Iterable[str]) -> str:
+    """Ids as a tag's value: the first of them, for a tag has an end."""
+    return ",".join(sorted(ids)[:MOST_RIVALS])
 
 
 def shown_ids(ids: Iterable[str]) -> str:

@@ -20,6 +20,10 @@ from .spool import Spool, SpoolPart
 
 __all__ = ["CloudPlace", "CloudRules"]
 
+# The shortest of the four: Anthropic keeps results for 29 days (its page on batch processing,
+# November 2026).
+KEPT_DAYS = 29
+
 
 @dataclass(frozen=True)
 class CloudRules:
@@ -57,6 +61,7 @@ class CloudPlace:
         self.max_open: int | None = rules.max_open
         self.settle_seconds = rules.settle_seconds
         self.overdue_seconds: float | None = (rules.timeout_hours + 2) * 3600
+        self.keeps_seconds: float | None = KEPT_DAYS * 86_400.0
         self._provider = provider
         self._folder = folder
         self._rules = rules

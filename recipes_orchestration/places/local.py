@@ -58,6 +58,7 @@ class LocalPlace:
     max_open: int | None = None
     settle_seconds = 0.0
     overdue_seconds: float | None = None
+    keeps_seconds: float | None = None
 
     def __init__(
         self,

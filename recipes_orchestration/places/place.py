@@ -148,6 +148,8 @@ class Place(Protocol):
     settle_seconds: float
     # A task that is still running so long after it was sent is ended, in seconds; None: never.
     overdue_seconds: float | None
+    # So long the place knows a task that it took, in seconds; None: as long as it runs.
+    keeps_seconds: float | None
 
     def takes_slot(self, pages: int, *, now: bool) -> bool:
         """Whether so much work would be packed into tasks that take a slot."""
