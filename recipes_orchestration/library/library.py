@@ -41,6 +41,7 @@ _T = TypeVar("_T")
 _PAIR = ("page_id", "key")
 _ORDER = (*_PAIR, "landed_at", "task")
 _THREADS = 8
+_ROWS = 500
 
 
 class Library:
@@ -144,12 +145,15 @@ class Library:
         """The values of those of the pairs that have landed."""
         table = self.table(recipe, step, batch, (*_PAIR, "value"))
         wanted = set(pairs)
-        texts = table.column("value").to_pylist()
-        return {
-            pair: value_of(text)
-            for pair, text in zip(pairs_of(table), texts, strict=True)
-            if pair in wanted
-        }
+        found: dict[Pair, Any] = {}
+        # A few at a time: the texts of thousands of pages would be held beside their values.
+        for start in range(0, table.num_rows, _ROWS):
+            part = table.slice(start, _ROWS)
+            texts = part.column("value").to_pylist()
+            for pair, text in zip(pairs_of(part), texts, strict=True):
+                if pair in wanted:
+                    found[pair] = value_of(text)
+        return found
 
     def rows(self, recipe: str, step: str, batch: str, pairs: Collection[Pair]) -> list[Result]:
         """The results of those of the pairs that have landed, sorted by page id and key."""
