@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ..errors import RecipesError
 from ..ledger.tasks import TaskHead, TaskState
 from ..places.place import State
 from .engine import Engine
@@ -49,4 +50,7 @@ def _standings(engine: Engine, heads: list[TaskHead]) -> list[tuple[State, str]]
 
 
 def _lives_on(engine: Engine, head: TaskHead) -> bool:
-    return not engine.place(head.place).ends_here(head.remote_id)
+    try:
+        return not engine.place(head.place).ends_here(head.remote_id)
+    except RecipesError:  # a place that cannot be opened here; its words are told when it is asked
+        return True

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from ..errors import ProviderError
+from ..errors import ProviderError, RecipesError
 from ..ledger.tasks import TaskHead, TaskRow
 from ..places.place import Place, Standing, State
 from ..places.processes import process_lives
@@ -34,7 +34,8 @@ def standings(engine: Engine, tasks: Iterable[AnyTask]) -> dict[str, Standing]:
     """How each open task stands, by its id: one call a place for those that it knows by id.
 
     Never UNKNOWN: where a place cannot tell, the task's owner decides. A place that cannot be
-    reached leaves its tasks RUNNING, with the reason as words. Overdue tasks are ended on the way.
+    opened or reached leaves its tasks RUNNING, with the reason as words. Overdue tasks are ended
+    on the way.
     """
     answer: dict[str, Standing] = {}
     by_place: dict[str, list[AnyTask]] = defaultdict(list)
@@ -44,7 +45,11 @@ def standings(engine: Engine, tasks: Iterable[AnyTask]) -> dict[str, Standing]:
         else:
             by_place[task.place].append(task)
     for name, here in by_place.items():
-        place = engine.place(name)
+        try:
+            place = engine.place(name)
+        except RecipesError as error:  # such as a key that is not set here
+            answer.update((task.id, Standing(State.RUNNING, str(error))) for task in here)
+            continue
         ids: dict[str, str] = {}
         for task in here:
             remote_id = task.remote_id or _found(engine, place, task, answer)
@@ -62,7 +67,7 @@ def _ask(place: Place, remote_ids: set[str]) -> Mapping[str, Standing]:
         return {}
     try:
         return place.statuses(remote_ids)
-    except ProviderError as error:
+    except RecipesError as error:
         return dict.fromkeys(remote_ids, Standing(State.RUNNING, str(error)))
 
 
