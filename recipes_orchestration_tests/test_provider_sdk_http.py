@@ -168,7 +168,9 @@ def test_two_open_batches_of_the_size_are_both_named():
     [
         ("17", 17, 17),
         ("0.5", 0.5, 0.5),
-        (format_datetime(datetime.now(UTC) + timedelta(minutes=30)), 1500, 1800),
+        pytest.param(
+            format_datetime(datetime.now(UTC) + timedelta(minutes=30)), 1500, 1800, id="a date"
+        ),
         ("99999999", 24 * 3600, 24 * 3600),
         ("nonsense", 60, 60),
         ("-5", 60, 60),
