@@ -27,8 +27,8 @@ from recipes_orchestration.providers.provider import BatchState, Call, Provider
 from recipes_orchestration.providers.registry import open_provider
 from recipes_orchestration.steps.ask import Ask, Text
 
+from .answering_server import AnsweringServer, Reply, running_server
 from .provider_batches import KEY, bench
-from .scripted_server import Reply, ScriptedServer, running_server
 
 BOTH = ("anthropic", "openai")
 VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
@@ -36,7 +36,7 @@ PAGE = Reply(404, b"<html>nginx</html>")
 
 
 @contextmanager
-def scripted(*replies: Reply) -> Generator[ScriptedServer]:
+def scripted(*replies: Reply) -> Generator[AnsweringServer]:
     """Answers in turn, then the last answer for ever."""
     left = list(replies)
     with running_server(lambda asked: left.pop(0) if len(left) > 1 else left[0]) as server:
@@ -46,7 +46,7 @@ def scripted(*replies: Reply) -> Generator[ScriptedServer]:
 @contextmanager
 def against(
     name: str, *replies: Reply, key: str = KEY
-) -> Generator[tuple[ScriptedServer, Provider]]:
+) -> Generator[tuple[AnsweringServer, Provider]]:
     with scripted(*replies) as server:
         provider = open_provider(name, base_url=server.url, api_key=key)
         try:
