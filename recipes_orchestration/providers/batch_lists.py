@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import ProviderError
+from .batch_statuses import listed_statuses
 from .json_values import as_dict, as_list, as_text
 from .provider import BatchState, BatchStatus
 from .sdk_http import SaidNo, SdkHttp
@@ -60,18 +61,15 @@ class BatchList:
         """The status of each batch: by pages of the list while that takes fewer calls, then one
         by one.
         """
-        left = set(ids)
-        found: dict[str, BatchStatus] = {}
-        pages = self._pages(self.page if len(left) > SHORT_PAGE else SHORT_PAGE)
-        barren = 0  # pages in a row with none that is looked for
-        while len(left) > 1 and barren <= len(left) // PATIENCE:
-            batches, _ = next(pages, ([], None))
-            here = {as_text(batch.get("id")): batch for batch in batches}
-            named = left & here.keys()
-            found |= {id: self.status(here[id]) for id in named}
-            left -= named
-            barren = 0 if named else barren + 1
-        return found | {id: self.one(id) for id in sorted(left)}
+        limit = self.page if len(set(ids)) > SHORT_PAGE else SHORT_PAGE
+        return listed_statuses(
+            ids,
+            (batches for batches, _ in self._pages(limit)),
+            key="id",
+            status=self.status,
+            one=self.one,
+            patience=lambda left: left // PATIENCE,
+        )
 
     def one(self, id: str) -> BatchStatus:
         """The status of one batch; FORGOTTEN when the provider itself says that it has none."""

@@ -17,6 +17,7 @@ from typing import Any
 from boto3.s3.transfer import TransferConfig
 
 from ..errors import NotFound, ProviderError, Refused
+from .batch_statuses import listed_statuses
 from .bedrock_answers import without_input
 from .bedrock_aws import Aws, SaidNo
 from .bedrock_calls import CONVERSE
@@ -136,18 +137,14 @@ class BedrockBatches:
 
     def statuses(self, ids: Collection[str]) -> Mapping[str, BatchStatus]:
         """How each stands: by the list while that is cheaper than asking one by one."""
-        left = set(ids)
-        stands: dict[str, BatchStatus] = {}
-        fruitless = 0
-        for page in self._pages() if len(left) > 1 else ():
-            here = {as_text(summary.get("jobArn")): summary for summary in page}
-            named = left & here.keys()
-            stands |= {id: _status(here[id]) for id in named}
-            left -= named
-            fruitless = 0 if named else fruitless + 1
-            if len(left) < 2 or fruitless >= len(left):
-                break
-        return stands | {id: self._one(id) for id in sorted(left)}
+        return listed_statuses(
+            ids,
+            self._pages(),
+            key="jobArn",
+            status=_status,
+            one=self._one,
+            patience=lambda left: left - 1,
+        )
 
     def results(self, id: str) -> Iterator[bytes]:
         """The records of every output file, streamed, without the requests repeated in them."""

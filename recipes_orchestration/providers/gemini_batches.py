@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from google.genai import types
 
 from ..errors import ProviderError, Refused
+from .batch_statuses import listed_statuses
 from .byte_lines import split_lines
 from .gemini_calls import embeds
 from .gemini_sdk import GeminiSdk, SaidNo, check_model
@@ -92,18 +93,14 @@ class GeminiBatches:
 
     def statuses(self, ids: Collection[str]) -> Mapping[str, BatchStatus]:
         """How each stands: by the list while that is cheaper than asking one by one."""
-        left = set(ids)
-        stands: dict[str, BatchStatus] = {}
-        fruitless = 0
-        for page in self._pages() if len(left) > 1 else ():
-            here = {as_text(operation.get("name")): operation for operation in page}
-            named = left & here.keys()
-            stands |= {id: batch_status(here[id]) for id in named}
-            left -= named
-            fruitless = 0 if named else fruitless + 1
-            if len(left) < 2 or fruitless >= len(left):
-                break
-        return stands | {id: self._one(id) for id in sorted(left)}
+        return listed_statuses(
+            ids,
+            self._pages(),
+            key="name",
+            status=batch_status,
+            one=self._one,
+            patience=lambda left: left - 1,
+        )
 
     def results(self, id: str) -> Iterator[bytes]:
         """The lines of the responses file, by way of a temporary file, or of inlined responses."""
