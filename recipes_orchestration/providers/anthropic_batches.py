@@ -74,6 +74,10 @@ class AnthropicBatches:
             )
         return None
 
+    def statuses(self, ids: Collection[str]) -> Mapping[str, BatchStatus]:
+        """How each stands, from the list."""
+        return self.list.statuses(ids)
+
     def results(self, id: str) -> Iterator[bytes]:
         """The result lines; the path is ours, as an address from an answer would get the key."""
         return self._http.lines(f"{self.list.place(id)}/results")

@@ -7,11 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..steps.ask import Answer, Ask, EmbedAsk
+from ..steps.ask import Answer
 from .anthropic_answers import error_words, is_account, read_answer, read_result, result_of
 from .anthropic_batches import AROUND, AnthropicBatches
 from .anthropic_calls import batch_line, make_call
-from .provider import BatchLimits, Call, Group, Line
+from .connected_provider import Notation
+from .provider import BatchLimits, Call, Group
 from .sdk_http import Manners
 from .sdk_provider import SdkProvider
 
@@ -30,33 +31,18 @@ def _wait(status: int, words: str) -> float | None:
     return QUEUE_WAIT if "queue" in words else RATE_WAIT
 
 
-class AnthropicProvider(SdkProvider[AnthropicBatches]):
+class AnthropicProvider(SdkProvider):
     """The provider `anthropic`; its key is ANTHROPIC_API_KEY."""
 
     name = "anthropic"
     limits = LIMITS
+    notation = Notation(make_call, batch_line, read_result, result_of)
     variable = "ANTHROPIC_API_KEY"
     manners = Manners("Anthropic", error_words, is_account, _wait)
-
-    def call(self, ask: Ask | EmbedAsk, model: str) -> Call:
-        """The call that asks it; see `Provider`."""
-        return make_call(ask, model)
 
     def answer(self, group: Group, response: Mapping[str, Any]) -> Answer:  # noqa: ARG002
         """What a response says; see `Provider`."""
         return read_answer(response)
-
-    def line(self, id: str, call: Call) -> bytes:
-        """One request of a batch's file; see `Provider`."""
-        return batch_line(id, call)
-
-    def read_line(self, line: bytes) -> Line | None:
-        """What a result line says; see `Provider`."""
-        return read_result(line)
-
-    def result_line(self, id: str, status: int, response: bytes) -> bytes:
-        """A plain call's response as a result line; see `Provider`."""
-        return result_of(id, status, response)
 
     def submit(
         self,
@@ -77,6 +63,10 @@ class AnthropicProvider(SdkProvider[AnthropicBatches]):
     ) -> str | None:
         """The batch of these requests; see `Provider`."""
         return self._batches().find(ids, since, known)
+
+    def plain(self, call: Call) -> tuple[int, bytes]:
+        """Makes a call by itself; see `Provider`."""
+        return self._batches().plain(call)
 
     def _batches(self) -> AnthropicBatches:
         return AnthropicBatches(self._connected())

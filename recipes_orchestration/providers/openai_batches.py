@@ -72,6 +72,10 @@ class OpenAIBatches:
         ]
         return next((id for id in reversed(found) if id and id not in known), None)
 
+    def statuses(self, ids: Collection[str]) -> Mapping[str, BatchStatus]:
+        """How each stands, from the list."""
+        return self.list.statuses(ids)
+
     def results(self, id: str) -> Iterator[bytes]:
         """The lines of the output file and of the error file, as far as there are such files."""
         batch = self._http.get(self.list.place(id))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import datetime
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from ..steps.ask import Answer, Ask, EmbedAsk
+from ..steps.ask import Answer
+from .connected_provider import NamingProvider, Notation
 from .json_values import as_dict
 from .openai_answers import read_answer
 from .openai_batches import OpenAIBatches
 from .openai_calls import batch_line, make_call
 from .openai_lines import QUEUE_WAIT, error_words, is_account, read_result, result_of
-from .provider import BatchLimits, Call, Group, Line
-from .sdk_http import Manners
+from .provider import BatchLimits, Call, Group
+from .sdk_http import Manners, SdkHttp
 from .sdk_provider import SdkProvider
 
 __all__ = ["OpenAIProvider"]
@@ -40,53 +39,22 @@ def _wait(status: int, words: str) -> float | None:
     return RATE_WAIT if status == 429 and not ("quota" in words or "billing" in words) else None
 
 
-class OpenAIProvider(SdkProvider[OpenAIBatches]):
+class OpenAIProvider(SdkProvider, NamingProvider[SdkHttp]):
     """The provider `openai`; its key is OPENAI_API_KEY."""
 
     name = "openai"
     limits = LIMITS
+    notation = Notation(make_call, batch_line, read_result, result_of)
     variable = "OPENAI_API_KEY"
     manners = Manners("OpenAI", _words, _account, _wait)
-
-    def call(self, ask: Ask | EmbedAsk, model: str) -> Call:
-        """The call that asks it; see `Provider`."""
-        return make_call(ask, model)
 
     def answer(self, group: Group, response: Mapping[str, Any]) -> Answer:
         """What a response says; see `Provider`."""
         return read_answer(group.route, response)
 
-    def line(self, id: str, call: Call) -> bytes:
-        """One request of a batch's file; see `Provider`."""
-        return batch_line(id, call)
-
-    def read_line(self, line: bytes) -> Line | None:
-        """What a result line says; see `Provider`."""
-        return read_result(line)
-
-    def result_line(self, id: str, status: int, response: bytes) -> bytes:
-        """A plain call's response as a result line; see `Provider`."""
-        return result_of(id, status, response)
-
-    def submit(
-        self,
-        name: str,
-        group: Group,
-        file: Path,
-        ids: Collection[str],  # noqa: ARG002
-    ) -> str:
-        """Uploads the file and creates a batch of it; see `Provider`."""
-        return self._batches().create(name, group, file)
-
-    def find(
-        self,
-        name: str,
-        ids: Collection[str],  # noqa: ARG002
-        since: datetime,
-        known: Collection[str],
-    ) -> str | None:
-        """The batch of that name; see `Provider`."""
-        return self._batches().find(name, since, known)
+    def plain(self, call: Call) -> tuple[int, bytes]:
+        """Makes a call by itself; see `Provider`."""
+        return self._batches().plain(call)
 
     def _batches(self) -> OpenAIBatches:
         return OpenAIBatches(self._connected())

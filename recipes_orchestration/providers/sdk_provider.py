@@ -1,49 +1,25 @@
-"""What the providers with SDKs of one make share: the client that opens when it is needed."""
+"""What the providers with SDKs of one make share: how their client is opened."""
 
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from importlib import import_module
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from ..errors import MissingExtra, Refused
-from .batch_lists import BatchList
-from .provider import BatchStatus, Call
+from .connected_provider import ConnectedProvider
 from .sdk_http import Manners, SdkHttp, no_long_sleep
 from .sdk_logs import quiet_sdk_logs
 
-__all__ = ["Batches", "SdkProvider"]
+__all__ = ["SdkProvider"]
 
 CONNECT_SECONDS = 10.0
 # What a key consists of. The HTTP library logs a header that it cannot send, with the key in it.
 KEY = re.compile("[!-~]+")
 
 
-class Batches(Protocol):
-    """What is asked of a provider's batches in the same way at all of them."""
-
-    list: BatchList
-
-    def results(self, id: str) -> Iterator[bytes]:
-        """The result lines of a batch."""
-        ...
-
-    def cancel(self, id: str) -> None:
-        """Asks to end a batch."""
-        ...
-
-    def plain(self, call: Call) -> tuple[int, bytes]:
-        """Makes a call by itself."""
-        ...
-
-
-BatchesT = TypeVar("BatchesT", bound=Batches)
-
-
-class SdkProvider(Generic[BatchesT]):
+class SdkProvider(ConnectedProvider[SdkHttp]):
     """One account with one key. `timeout` is in seconds, for one request.
 
     Without `api_key` and `base_url` the SDK reads its own environment variables. It is loaded, and
@@ -51,48 +27,16 @@ class SdkProvider(Generic[BatchesT]):
     the SDK is the module `name`, with a client class that is called as the provider.
     """
 
-    name: str
     variable: str
     manners: Manners
 
     def __init__(
         self, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 600.0
     ) -> None:
+        super().__init__()
         self._base_url = base_url
         self._api_key = None if api_key is None else api_key.strip()
         self._timeout = timeout
-        self._lock = threading.Lock()
-        self._http: SdkHttp | None = None
-
-    def statuses(self, batch_ids: Collection[str]) -> Mapping[str, BatchStatus]:
-        """How the batches stand; see `Provider`."""
-        return self._batches().list.statuses(batch_ids)
-
-    def results(self, batch_id: str) -> Iterator[bytes]:
-        """The result lines; see `Provider`."""
-        return self._batches().results(batch_id)
-
-    def cancel(self, batch_id: str) -> None:
-        """Asks to end a batch; see `Provider`."""
-        self._batches().cancel(batch_id)
-
-    def plain(self, call: Call) -> tuple[int, bytes]:
-        """Makes a call by itself; see `Provider`."""
-        return self._batches().plain(call)
-
-    def close(self) -> None:
-        """Closes the connections; the next request opens them again."""
-        with self._lock:
-            if self._http is not None:
-                self._http.close()
-            self._http = None
-
-    def _connected(self) -> SdkHttp:
-        with self._lock:
-            if self._http is None:
-                self._http = self._open()
-                quiet_sdk_logs()
-            return self._http
 
     def _open(self) -> SdkHttp:
         sdk = self._sdk()
@@ -120,6 +64,7 @@ class SdkProvider(Generic[BatchesT]):
                     account=True,
                 )
             given_up.pop_all()
+        quiet_sdk_logs()
         return SdkHttp(sdk, client, self.manners)
 
     def _sdk(self) -> Any:
@@ -136,6 +81,3 @@ class SdkProvider(Generic[BatchesT]):
             "api_key_env names in project.yaml, and start again.",
             account=True,
         )
-
-    def _batches(self) -> BatchesT:
-        raise NotImplementedError
