@@ -1,4 +1,4 @@
-"""OpenAI's responses, errors and result lines, as its SDK 3.57 types them."""
+"""OpenAI's responses and result lines, as its SDK 3.57 types them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .answers import Asked, asked_of, encoded, tokens_in, tokens_of, vector
 from .batch import Batch, mended
 from .bodies import Lines
 from .fates import Fate
+from .openai_errors import error_object
 from .script import Script
 from .side import token
 
@@ -19,7 +20,6 @@ __all__ = [
     "ask",
     "asked_in",
     "error_line",
-    "error_object",
     "foreign_line",
     "output_line",
     "response",
@@ -205,30 +205,3 @@ def _line(id: str, status: int | None, body: Any, error: Any = None) -> bytes:
             "error": error,
         }
     )
-
-
-_KINDS = {
-    400: ("invalid_request_error", "invalid_value", "Invalid request."),
-    401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
-    403: ("invalid_request_error", "insufficient_permissions", "You have no access to this."),
-    404: ("invalid_request_error", None, "Not found."),
-    413: ("invalid_request_error", None, "The request is too large."),
-    429: ("requests", "rate_limit_exceeded", "Rate limit reached. Please try again later."),
-    503: ("server_error", None, "The server is overloaded. Please try again later."),
-}
-_SERVER = ("server_error", None, "The server had an error while processing your request.")
-
-
-def error_object(status: int, words: str = "", code: str = "", param: str = "") -> dict[str, Any]:
-    """The JSON of an error, in the provider's words unless others are given."""
-    kind, usual_code, usual = _KINDS.get(status, _SERVER)
-    if code == "insufficient_quota":
-        kind = code
-    return {
-        "error": {
-            "message": words or usual,
-            "type": kind,
-            "param": param or None,
-            "code": code or usual_code,
-        }
-    }
