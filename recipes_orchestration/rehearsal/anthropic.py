@@ -124,7 +124,7 @@ class AnthropicSide(Side):
     async def list_batches(self, request: Request) -> Response:
         """GET /v1/messages/batches, the newest first."""
         self.calls["lists"] += 1
-        if refused := _unauthorized(request) or self._unread():
+        if refused := self.unreadable(request):
             return refused
         query = request.query_params
         limit = int(query.get("limit", 20))
@@ -150,26 +150,29 @@ class AnthropicSide(Side):
     async def get(self, request: Request) -> Response:
         """GET /v1/messages/batches/{id}."""
         self.calls["gets"] += 1
-        if refused := _unauthorized(request) or self._unread():
+        if refused := self.unreadable(request):
             return refused
         batch = self.found(request.path_params["id"])
         return _unknown(request) if batch is None else self._shown(request, batch, batch.look())
 
-    def _unread(self) -> Response | None:
-        status = self.taken("status_status")
-        return None if status == 200 else _error(status)
+    def unauthorized(self, request: Request) -> Response | None:
+        """Its refusal; see `Side`."""
+        return _unauthorized(request)
 
-    async def cancel(self, request: Request) -> Response:
-        """POST /v1/messages/batches/{id}/cancel."""
-        self.calls["cancels"] += 1
-        if refused := _unauthorized(request):
-            return refused
-        batch = self.found(request.path_params["id"])
-        if batch is None:
-            return _unknown(request)
-        if batch.end is not None:
-            return _error(400, f"Batch {batch.id} cannot be canceled: it has already ended.")
-        batch.cancel()
+    def error(self, status: int) -> Response:
+        """An error in its words; see `Side`."""
+        return _error(status)
+
+    def ended_already(self, batch: Batch) -> Response:
+        """Its refusal; see `Side`."""
+        return _error(400, f"Batch {batch.id} cannot be canceled: it has already ended.")
+
+    def unknown(self, request: Request) -> Response:
+        """Its refusal; see `Side`."""
+        return _unknown(request)
+
+    def cancelling(self, request: Request, batch: Batch) -> Response:
+        """The batch as it stands."""
         return self._shown(request, batch, Phase.CANCELLING)
 
     async def delete(self, request: Request) -> Response:

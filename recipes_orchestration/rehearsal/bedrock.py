@@ -54,7 +54,7 @@ class BedrockSide(Side):
             Route("/model/{model:path}/invoke", self.invoke, methods=["POST"]),
             Route("/model-invocation-job", self.create, methods=["POST"]),
             Route("/model-invocation-jobs", self.list_batches, methods=["GET"]),
-            Route(job + "/stop", self.stop, methods=["POST"]),
+            Route(job + "/stop", self.cancel, methods=["POST"]),
             Route(job, self.get, methods=["GET"]),
         ]
 
@@ -141,7 +141,7 @@ class BedrockSide(Side):
     async def list_batches(self, request: Request) -> Response:
         """GET /model-invocation-jobs."""
         self.calls["lists"] += 1
-        if refused := unauthorized(request) or self._unread():
+        if refused := self.unreadable(request):
             return refused
         query = request.query_params
         jobs = [each for each in self.newest() if query.get("nameContains", "") in each.name]
@@ -163,31 +163,27 @@ class BedrockSide(Side):
     async def get(self, request: Request) -> Response:
         """GET /model-invocation-job/{id}."""
         self.calls["gets"] += 1
-        if refused := unauthorized(request) or self._unread():
+        if refused := self.unreadable(request):
             return refused
-        batch = self._found(request)
+        batch = self.asked_for(request)
         if batch is None:
             return error(404)
         return JSONResponse(await run_in_threadpool(self._object, batch))
 
-    def _unread(self) -> Response | None:
-        status = self.taken("status_status")
-        return None if status == 200 else error(status)
+    def unauthorized(self, request: Request) -> Response | None:
+        """Its refusal; see `Side`."""
+        return unauthorized(request)
 
-    async def stop(self, request: Request) -> Response:
-        """POST /model-invocation-job/{id}/stop."""
-        self.calls["cancels"] += 1
-        if refused := unauthorized(request):
-            return refused
-        batch = self._found(request)
-        if batch is None:
-            return error(404)
-        if batch.end is not None:
-            return error(409)
-        batch.cancel()
-        return JSONResponse({})
+    def error(self, status: int) -> Response:
+        """An error in its words; see `Side`."""
+        return error(status)
 
-    def _found(self, request: Request) -> Batch | None:
+    def ended_already(self, batch: Batch) -> Response:  # noqa: ARG002
+        """Its refusal; see `Side`."""
+        return error(409)
+
+    def asked_for(self, request: Request) -> Batch | None:
+        """The batch that a request names; see `Side`."""
         return self.found(_ARN + request.path_params["id"].rpartition("/")[2])
 
     def _object(self, batch: Batch) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class GeminiSide(FilesSide):
     async def list_batches(self, request: Request) -> Response:
         """GET /v1beta/batches, the newest first. Inline results are in `get` alone."""
         self.calls["lists"] += 1
-        if refused := unauthorized(request) or self._unread():
+        if refused := self.unreadable(request):
             return refused
         query, batches = request.query_params, self.newest()
         limit = min(int(query.get("pageSize", 50)), 1000)
@@ -157,9 +157,9 @@ class GeminiSide(FilesSide):
     async def get(self, request: Request) -> Response:
         """GET /v1beta/batches/{id}."""
         self.calls["gets"] += 1
-        if refused := unauthorized(request) or self._unread():
+        if refused := self.unreadable(request):
             return refused
-        batch = self._found(request)
+        batch = self.asked_for(request)
         if batch is None:
             return error(404)
         shown = self._object(batch, batch.look())
@@ -167,35 +167,31 @@ class GeminiSide(FilesSide):
             return JSONResponse(shown)
         return self.stream(request, _inlined(shown, batch), batch.script, "application/json")
 
-    def _unread(self) -> Response | None:
-        status = self.taken("status_status")
-        return None if status == 200 else error(status)
+    def unauthorized(self, request: Request) -> Response | None:
+        """Its refusal; see `Side`."""
+        return unauthorized(request)
 
-    async def cancel(self, request: Request) -> Response:
-        """POST /v1beta/batches/{id}:cancel."""
-        self.calls["cancels"] += 1
-        if refused := unauthorized(request):
-            return refused
-        batch = self._found(request)
-        if batch is None:
-            return error(404)
-        if batch.end is not None:
-            return error(400, "The batch has ended already.", kind="FAILED_PRECONDITION")
-        batch.cancel()
-        return JSONResponse({})
+    def error(self, status: int) -> Response:
+        """An error in its words; see `Side`."""
+        return error(status)
+
+    def ended_already(self, batch: Batch) -> Response:  # noqa: ARG002
+        """Its refusal; see `Side`."""
+        return error(400, "The batch has ended already.", kind="FAILED_PRECONDITION")
 
     async def delete(self, request: Request) -> Response:
         """DELETE /v1beta/batches/{id}."""
         self.calls["deletes"] += 1
         if refused := unauthorized(request):
             return refused
-        batch = self._found(request)
+        batch = self.asked_for(request)
         if batch is None:
             return error(404)
         batch.deleted = True
         return JSONResponse({})
 
-    def _found(self, request: Request) -> Batch | None:
+    def asked_for(self, request: Request) -> Batch | None:
+        """The batch that a request names; see `Side`."""
         return self.found(f"batches/{request.path_params['id']}")
 
     def _object(self, batch: Batch, phase: Phase | None) -> dict[str, Any]:

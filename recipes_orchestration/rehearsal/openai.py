@@ -121,7 +121,7 @@ class OpenaiSide(FilesSide):
     async def list_batches(self, request: Request) -> Response:
         """GET /v1/batches, the newest first."""
         self.calls["lists"] += 1
-        if refused := unauthorized(request) or self._unread():
+        if refused := self.unreadable(request):
             return refused
         query = request.query_params
         batches, limit = self.newest(), min(int(query.get("limit", 20)), 100)
@@ -138,28 +138,31 @@ class OpenaiSide(FilesSide):
     async def get(self, request: Request) -> Response:
         """GET /v1/batches/{id}."""
         self.calls["gets"] += 1
-        if refused := unauthorized(request) or self._unread():
+        if refused := self.unreadable(request):
             return refused
         batch = self.found(request.path_params["id"])
         if batch is None:
             return _no_batch(request)
         return JSONResponse(self._object(batch, batch.look()), headers=headers())
 
-    def _unread(self) -> Response | None:
-        status = self.taken("status_status")
-        return None if status == 200 else error(status)
+    def unauthorized(self, request: Request) -> Response | None:
+        """Its refusal; see `Side`."""
+        return unauthorized(request)
 
-    async def cancel(self, request: Request) -> Response:
-        """POST /v1/batches/{id}/cancel."""
-        self.calls["cancels"] += 1
-        if refused := unauthorized(request):
-            return refused
-        batch = self.found(request.path_params["id"])
-        if batch is None:
-            return _no_batch(request)
-        if batch.end is not None:
-            return error(409, f"Cannot cancel a batch with status '{batch.end}'.")
-        batch.cancel()
+    def error(self, status: int) -> Response:
+        """An error in its words; see `Side`."""
+        return error(status)
+
+    def ended_already(self, batch: Batch) -> Response:
+        """Its refusal; see `Side`."""
+        return error(409, f"Cannot cancel a batch with status '{batch.end}'.")
+
+    def unknown(self, request: Request) -> Response:
+        """Its refusal; see `Side`."""
+        return _no_batch(request)
+
+    def cancelling(self, request: Request, batch: Batch) -> Response:  # noqa: ARG002
+        """The batch as it stands."""
         return JSONResponse(self._object(batch, Phase.CANCELLING), headers=headers())
 
     def _object(self, batch: Batch, phase: Phase | None) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import uuid
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from .answers import Asked
@@ -32,7 +33,7 @@ def token(length: int = 24) -> str:
     return f"{next(_NUMBERS):08x}{_RUN}"[:length]
 
 
-class Side:
+class Side(ABC):
     """One provider's side: what it was told to do, what it holds, and what was asked of it."""
 
     name = ""
@@ -55,8 +56,52 @@ class Side:
         """Its endpoints."""
         return []
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  most have nothing open
         """Lets go of what is open."""
+
+    @abstractmethod
+    def unauthorized(self, request: Request) -> Response | None:
+        """The refusal of a request without a key, or with a bad one."""
+
+    @abstractmethod
+    def error(self, status: int) -> Response:
+        """An error in the provider's own shape and words."""
+
+    @abstractmethod
+    def ended_already(self, batch: Batch) -> Response:
+        """The refusal to cancel a batch that has ended."""
+
+    def asked_for(self, request: Request) -> Batch | None:
+        """The batch that a request names; None when there is none."""
+        return self.found(request.path_params["id"])
+
+    def unknown(self, request: Request) -> Response:  # noqa: ARG002
+        """The refusal of a request that names no batch."""
+        return self.error(404)
+
+    def cancelling(self, request: Request, batch: Batch) -> Response:  # noqa: ARG002
+        """The answer to a cancel that was accepted."""
+        return JSONResponse({})
+
+    def unreadable(self, request: Request) -> Response | None:
+        """The refusal to show batches: the key's or the script's."""
+        if refused := self.unauthorized(request):
+            return refused
+        status = self.taken("status_status")
+        return None if status == 200 else self.error(status)
+
+    async def cancel(self, request: Request) -> Response:
+        """The endpoint that ends a batch early."""
+        self.calls["cancels"] += 1
+        if refused := self.unauthorized(request):
+            return refused
+        batch = self.asked_for(request)
+        if batch is None:
+            return self.unknown(request)
+        if batch.end is not None:
+            return self.ended_already(batch)
+        batch.cancel()
+        return self.cancelling(request, batch)
 
     def set_script(self, script: Script) -> None:
         """From now on; for the next batches alone when the script says so."""
