@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from recipes_orchestration.providers.provider import BatchStatus, Call, Line, Provider
+from recipes_orchestration.providers.provider import BatchStatus, Call, Line, LineKind, Provider
 from recipes_orchestration.providers.registry import open_provider
 from recipes_orchestration.rehearsal import Rehearsal, running_rehearsal
 from recipes_orchestration.rehearsal.script import Script
@@ -60,6 +61,10 @@ class Bench:
 
     def lines(self, batch_id: str) -> list[Line | None]:
         return [self.provider.read_line(line) for line in self.provider.results(batch_id)]
+
+    def kinds(self, batch_id: str) -> dict[LineKind, int]:
+        """How many lines there are of each kind."""
+        return dict(Counter(line.kind for line in self.lines(batch_id) if line is not None))
 
     def counts(self) -> dict[str, int]:
         counts = self.rehearsal.counts(self.provider.name)
