@@ -147,13 +147,9 @@ class AnthropicSide(Side):
         }
         return JSONResponse(answer, headers=_headers())
 
-    async def get(self, request: Request) -> Response:
-        """GET /v1/messages/batches/{id}."""
-        self.calls["gets"] += 1
-        if refused := self.unreadable(request):
-            return refused
-        batch = self.found(request.path_params["id"])
-        return _unknown(request) if batch is None else self._shown(request, batch, batch.look())
+    async def looked_at(self, request: Request, batch: Batch) -> Response:
+        """The batch; see `Side`."""
+        return self._shown(request, batch, batch.look())
 
     def unauthorized(self, request: Request) -> Response | None:
         """Its refusal; see `Side`."""

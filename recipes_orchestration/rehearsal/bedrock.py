@@ -160,14 +160,8 @@ class BedrockSide(Side):
             answer["nextToken"] = shown[-1].id
         return JSONResponse(answer)
 
-    async def get(self, request: Request) -> Response:
-        """GET /model-invocation-job/{id}."""
-        self.calls["gets"] += 1
-        if refused := self.unreadable(request):
-            return refused
-        batch = self.asked_for(request)
-        if batch is None:
-            return error(404)
+    async def looked_at(self, request: Request, batch: Batch) -> Response:  # noqa: ARG002
+        """The batch; see `Side`."""
         return JSONResponse(await run_in_threadpool(self._object, batch))
 
     def unauthorized(self, request: Request) -> Response | None:

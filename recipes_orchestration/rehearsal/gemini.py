@@ -154,14 +154,8 @@ class GeminiSide(FilesSide):
             answer["nextPageToken"] = shown[-1].id
         return JSONResponse(answer)
 
-    async def get(self, request: Request) -> Response:
-        """GET /v1beta/batches/{id}."""
-        self.calls["gets"] += 1
-        if refused := self.unreadable(request):
-            return refused
-        batch = self.asked_for(request)
-        if batch is None:
-            return error(404)
+    async def looked_at(self, request: Request, batch: Batch) -> Response:
+        """The batch; see `Side`."""
         shown = self._object(batch, batch.look())
         if "output" not in shown["metadata"] or not batch.details["inline"]:
             return JSONResponse(shown)

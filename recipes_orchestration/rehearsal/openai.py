@@ -135,14 +135,8 @@ class OpenaiSide(FilesSide):
         }
         return JSONResponse(answer, headers=headers())
 
-    async def get(self, request: Request) -> Response:
-        """GET /v1/batches/{id}."""
-        self.calls["gets"] += 1
-        if refused := self.unreadable(request):
-            return refused
-        batch = self.found(request.path_params["id"])
-        if batch is None:
-            return _no_batch(request)
+    async def looked_at(self, request: Request, batch: Batch) -> Response:  # noqa: ARG002
+        """The batch; see `Side`."""
         return JSONResponse(self._object(batch, batch.look()), headers=headers())
 
     def unauthorized(self, request: Request) -> Response | None:

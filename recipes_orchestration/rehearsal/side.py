@@ -68,6 +68,10 @@ class Side(ABC):
         """An error in the provider's own shape and words."""
 
     @abstractmethod
+    async def looked_at(self, request: Request, batch: Batch) -> Response:
+        """The batch as it stands, which is a look at it."""
+
+    @abstractmethod
     def ended_already(self, batch: Batch) -> Response:
         """The refusal to cancel a batch that has ended."""
 
@@ -89,6 +93,14 @@ class Side(ABC):
             return refused
         status = self.taken("status_status")
         return None if status == 200 else self.error(status)
+
+    async def get(self, request: Request) -> Response:
+        """The endpoint that shows one batch."""
+        self.calls["gets"] += 1
+        if refused := self.unreadable(request):
+            return refused
+        batch = self.asked_for(request)
+        return self.unknown(request) if batch is None else await self.looked_at(request, batch)
 
     async def cancel(self, request: Request) -> Response:
         """The endpoint that ends a batch early."""
