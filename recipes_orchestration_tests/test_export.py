@@ -86,6 +86,8 @@ def test_a_jsonl_row_has_every_column(tmp_path: Path) -> None:
             "seconds": 0.5,
             "task": "t1",
             "landed_at": "2026-03-01T12:00:00+00:00",
+            "tokens_cached": None,
+            "price": None,
             "value": {"text": "x"},
         }
     ]
