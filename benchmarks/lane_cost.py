@@ -161,6 +161,7 @@ def run_lane(engine: Engine, batches: Sequence[str]) -> int:
     landed = 0
     for batch in batches:
         view = run_stage(engine, stage, batch)
+        assert view is not None, "a local stage is never deferred"
         landed += sum(step.landed for step in view.steps.values())
     return landed
 

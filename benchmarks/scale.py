@@ -137,6 +137,7 @@ def rerun(folder: Path) -> None:
         batch = engine.ledger.pages.batches("scans")[0].key
         for stage in stages_of(engine.project.recipe("letters")):
             view = run_stage(engine, stage, batch)
+            assert view is not None, "a local stage is never deferred"
             tasks = engine.ledger.tasks.last_attempt("letters", stage.name, batch)
             landed = {name: step.landed for name, step in view.steps.items()}
             print(json.dumps({"tasks": tasks, "landed": landed}))

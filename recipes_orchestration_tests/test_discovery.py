@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 from recipes_orchestration.engine.discover import data_version
@@ -188,7 +187,7 @@ def test_a_data_version_is_of_the_pages_that_are_there(scans: Path, ledger: Ledg
     version = data_version(pages)
     assert len(version) == 32
     assert data_version(reversed(pages)) == version
-    assert data_version([replace(page, stamp="other") for page in pages]) == version
-    assert data_version([replace(pages[0], sha256="0" * 64), *pages[1:]]) != version
-    gone = replace(pages[0], gone=True)
+    assert data_version([page._replace(stamp="other") for page in pages]) == version
+    assert data_version([pages[0]._replace(sha256="0" * 64), *pages[1:]]) != version
+    gone = pages[0]._replace(gone=True)
     assert data_version([gone, *pages[1:]]) == data_version(pages[1:]) != version
