@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recipes_orchestration.engine import adopt, cloud
+from recipes_orchestration.engine import cloud, standing
 from recipes_orchestration.engine.engine import Engine, open_engine
 from recipes_orchestration.engine.poll import poll_open
 from recipes_orchestration.errors import InDoubt, ProviderError
@@ -253,7 +253,7 @@ def test_in_any_order_each_page_is_sent_once_and_lands(
     shutil.copytree(template.folder, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cloud, "open_provider", lambda *_, **__: FakeProvider(world))
-        patch.setattr(adopt, "_age", world.age)
+        patch.setattr(standing, "_age", world.age)
         life = Life(folder, world)
         try:
             for act, number in acts:

@@ -397,4 +397,4 @@ def test_results_do_not_come_into_memory_as_a_whole(client: Client):
     assert len(sizes) == 100
     # Bedrock repeats each request in its record, which is left out.
     assert max(sizes) < 2000
-    assert kept < 20_000_000
+    assert kept < 30_000_000  # the requests alone are 40 MB
