@@ -139,13 +139,18 @@ def _steps(kind: str, provider: str) -> list[dict[str, Any]]:
             return [local, text, {"name": "read", "run": "embed", "needs": ["text"], **at}]
 
 
-@pytest.mark.parametrize("kind", ["image", "read", "schema", "names", "template", "embed"])
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("provider", "kind"),
+    [
+        (provider, kind)
+        for provider in PROVIDERS
+        for kind in ("image", "read", "schema", "names", "template", "embed")
+        if kind != "embed" or provider in EMBEDS  # Anthropic has no embeddings
+    ],
+)
 def test_a_step_gives_equal_rows_either_way(
     tmp_path: Path, rehearsal: Rehearsal, provider: str, kind: str
 ) -> None:
-    if kind == "embed" and provider not in EMBEDS:
-        pytest.skip("Anthropic has no embeddings")
     rows = []
     for way in ("batch", "plain"):
         archive = cloud(tmp_path / way, rehearsal, provider, 3)
