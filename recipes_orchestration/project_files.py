@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -49,7 +49,12 @@ class SourceSettings(Settings):
 
 
 class PlaceSettings(Settings):
-    """Base of what a place may be told in `project.yaml`."""
+    """Base of what a place may be told in `project.yaml`.
+
+    `may_be_named`: there can be several of the kind, each under a name of one's own.
+    """
+
+    may_be_named: ClassVar[bool] = False
 
 
 class LocalSettings(PlaceSettings):
