@@ -8,7 +8,7 @@ from ..errors import SourceError
 from ..pages.source import SourceReader
 from .work import PageWork
 
-__all__ = ["page_bytes"]
+__all__ = ["page_bytes", "page_file"]
 
 # The file of several pages that was read last: its next page follows at once as a rule.
 _last: dict[tuple[str, str], tuple[str, bytes]] = {}
@@ -20,13 +20,18 @@ def page_bytes(reader: SourceReader, work: PageWork) -> bytes:
     Raises `SourceError` when the file cannot be fetched now, or is another one by now: its result
     would land under a key that says otherwise.
     """
+    return page_file(reader, work)[1]
+
+
+def page_file(reader: SourceReader, work: PageWork) -> tuple[str, bytes]:
+    """As `page_bytes`, with the SHA-256 of the file before its bytes."""
     digest, data = _read(reader, work)
     expected = digest if work.frame is None else _sha256(f"{digest}#{work.frame}".encode())
     if expected != work.sha256:
         raise SourceError(
             f"{work.file} has changed since it was discovered. Find it anew with: recipes discover"
         )
-    return data
+    return digest, data
 
 
 def _read(reader: SourceReader, work: PageWork) -> tuple[str, bytes]:
