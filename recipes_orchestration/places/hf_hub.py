@@ -1,0 +1,296 @@
+"""Hugging Face's Hub as the place `hf_jobs` asks it: calls that end, and errors in our words.
+
+https://huggingface.co/docs/hub/jobs and huggingface_hub 2.4 (November 2026). That client has no
+time limit of its own, and waits out a rate limit of minutes inside a call that lists: no call here
+waits for more than `READ_SECONDS` without a byte, and jobs are listed without such waits.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..errors import MissingExtra, ProviderError, Refused, Unreachable
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi, JobInfo, Volume
+
+__all__ = ["OPEN_STAGES", "Hub", "Job", "JobOrder"]
+
+CONNECT_SECONDS, READ_SECONDS = 10.0, 60.0
+# Longer lists of jobs are cut off: what is not seen in one is asked for by its id.
+MAX_LIST_PAGES = 200
+MAX_WORDS = 600
+LOG_LINES, LOG_LINE = 20, 300
+
+OPEN_STAGES = ("SCHEDULING", "RUNNING")
+
+_set_up = threading.Lock()
+_bounded = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as the Hub shows it. `seconds` is how long it ran; `stage` may be a word of later."""
+
+    id: str
+    stage: str
+    message: str
+    flavor: str
+    seconds: float
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class JobOrder:
+    """What a job is to be. `secrets` are values and are never shown; times are in seconds."""
+
+    name: str
+    labels: Mapping[str, str]
+    image: str
+    command: Sequence[str]
+    flavor: str
+    timeout: int
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    volumes: Sequence[Volume] = ()
+
+
+class Hub:
+    """The Hub with a token, which is never shown, and the jobs of one namespace.
+
+    Raises `MissingExtra` when huggingface_hub is not installed. Every call raises `Refused` for
+    what the Hub does not do, `Unreachable` when it could not be asked, and `ProviderError` when
+    what it did is not known.
+    """
+
+    def __init__(self, namespace: str, token: str, endpoint: str | None = None) -> None:
+        _bound_calls()
+        self.namespace = namespace
+        self.endpoint = endpoint.rstrip("/") if endpoint else None
+        self._token = token
+
+    @cached_property
+    def api(self) -> HfApi:
+        """The client, for calls inside `asking`."""
+        from huggingface_hub import HfApi
+
+        return HfApi(endpoint=self.endpoint, token=self._token)
+
+    @property
+    def token(self) -> str:
+        """The token, for the job that is to use the same repository."""
+        return self._token
+
+    def headers(self) -> dict[str, str]:
+        """What a plain call carries."""
+        from huggingface_hub.utils import build_hf_headers
+
+        return build_hf_headers(token=self._token)
+
+    @contextmanager
+    def asking(self, what: str) -> Generator[None]:
+        """Turns errors of the calls inside into ours; `what` is what was asked for."""
+        from httpx2 import HTTPError
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+        try:
+            yield
+        except HfHubHTTPError as error:
+            raise self._refusal(error, what) from None
+        except HFValidationError as error:
+            raise Refused(f"The Hub would not take it to {what}: {_tidy(str(error))}") from None
+        except (HTTPError, OSError) as error:
+            raise self._trouble(error, what) from None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ProviderError(
+                f"The Hub's answer could not be read when asked to {what}: "
+                f"{type(error).__name__}: {_tidy(str(error))}"
+            ) from error
+
+    def run(self, order: JobOrder) -> Job:
+        """Starts a job, by one request that is never repeated."""
+        with self.asking(f"start a job in {self.namespace}"):
+            return _job(
+                self.api.run_job(
+                    image=order.image,
+                    command=list(order.command),
+                    env=dict(order.environment),
+                    secrets=dict(order.secrets) or None,
+                    flavor=order.flavor,
+                    timeout=order.timeout,
+                    name=order.name,
+                    labels=dict(order.labels),
+                    volumes=list(order.volumes) or None,
+                    namespace=self.namespace,
+                )
+            )
+
+    def job(self, id: str) -> Job | None:
+        """The job of that id, or None when the Hub does not know it."""
+        from huggingface_hub.errors import JobNotFoundError
+
+        with self.asking(f"show job {id}"):
+            try:
+                return _job(self.api.inspect_job(job_id=id, namespace=self.namespace))
+            except JobNotFoundError:
+                return None
+
+    def jobs(self, labels: Mapping[str, str], stages: Sequence[str] = ()) -> Iterator[Job]:
+        """The jobs that have all these labels, at one of these stages if any are given."""
+        from huggingface_hub import JobInfo, get_session
+        from huggingface_hub.utils import hf_raise_for_status
+
+        params: list[tuple[str, str | int | float | bool | None]]
+        params = [("stage", stage) for stage in stages]
+        params += [("label", f"{name}={value}") for name, value in labels.items()]
+        url: str | None = f"{self.api.endpoint}/api/jobs/{self.namespace}"
+        for _ in range(MAX_LIST_PAGES):
+            with self.asking(f"list the jobs of {self.namespace}"):
+                # The client's own list sleeps through rate limits, longer than a sensor may take.
+                response = get_session().get(url, params=params or None, headers=self.headers())
+                hf_raise_for_status(response)
+                infos: list[Any] = response.json()
+                jobs = [_job(JobInfo(**info)) for info in infos]
+                url = self._next(response.links.get("next", {}).get("url"))
+            yield from jobs
+            if url is None:
+                return
+            params = []
+
+    def cancel(self, id: str) -> None:
+        """Asks to end the job; one that has ended or is gone is no error."""
+        try:
+            with self.asking(f"end job {id}"):
+                self.api.cancel_job(job_id=id, namespace=self.namespace)
+        except Refused as no:
+            if no.account:
+                raise
+            job = self.job(id)
+            if job is not None and job.stage in OPEN_STAGES:
+                raise
+
+    def log(self, id: str) -> str:
+        """The last lines of what the job wrote, for a person; none when they are not to be had."""
+        try:
+            with self.asking(f"show the log of job {id}"):
+                lines = self.api.fetch_job_logs(job_id=id, namespace=self.namespace, tail=LOG_LINES)
+                kept = [_tidy(str(line))[:LOG_LINE] for line in islice(lines, LOG_LINES)]
+        except ProviderError:
+            return ""
+        return " / ".join(line for line in kept if line)
+
+    def prices(self) -> dict[str, tuple[int, str]]:
+        """Millionths of a dollar and the unit, such as `minute`, for each flavor."""
+        with self.asking("list the hardware of jobs"):
+            return {
+                each.name: (int(each.unit_cost_micro_usd), str(each.unit_label))
+                for each in self.api.list_jobs_hardware()
+            }
+
+    def _next(self, url: str | None) -> str | None:
+        """The next page of a list, if it is at the Hub itself: it is asked for with the token."""
+        if url is None or urlsplit(url)[:2] != urlsplit(self.api.endpoint)[:2]:
+            return None
+        return url
+
+    def _refusal(self, error: Any, what: str) -> ProviderError:
+        status = int(error.response.status_code)
+        said = self._hidden(_tidy(error.server_message or "")) or f"status {status}"
+        words = f"The Hub refused to {what}: {said}"
+        if status == 429:
+            retry_after = _retry_after(error.response.headers)
+            return Refused(words, account=True, retry_after=retry_after)
+        if status == 401:
+            return Refused(f"{words} See whether the token is right.", account=True)
+        if status == 402:
+            return Refused(f"{words} See the credit of {self.namespace}.", account=True)
+        if status == 403:
+            hint = f"See what the token may do in {self.namespace}."
+            return Refused(f"{words} {hint}", account=True)
+        if 400 <= status < 500 and status not in (408, 409, 412):
+            return Refused(words)
+        return ProviderError(f"The Hub failed when asked to {what}: {said}")
+
+    def _trouble(self, error: Exception, what: str) -> ProviderError:
+        from httpx2 import ConnectError, ConnectTimeout
+        from huggingface_hub.errors import OfflineModeIsEnabled
+
+        said = f"{type(error).__name__}: {self._hidden(_tidy(str(error)))}"
+        if isinstance(error, ConnectError | ConnectTimeout | OfflineModeIsEnabled):
+            return Unreachable(f"The Hub could not be reached to {what}: {said}")
+        return ProviderError(f"The Hub gave no answer when asked to {what}: {said}")
+
+    def _hidden(self, words: str) -> str:
+        return words.replace(self._token, "***") if self._token else words
+
+
+def _job(info: JobInfo) -> Job:
+    durations = info.durations
+    seconds = durations.running_secs if durations is not None else None
+    if seconds is None and info.started_at is not None and info.finished_at is not None:
+        seconds = (info.finished_at - info.started_at).total_seconds()
+    return Job(
+        id=str(info.id),
+        stage=str(getattr(info.status.stage, "value", info.status.stage)),
+        message=_tidy(str(info.status.message or "")),
+        flavor=str(getattr(info.flavor, "value", info.flavor) or ""),
+        seconds=max(0.0, float(seconds or 0)),
+        labels=_texts(info.labels),
+        environment=_texts(info.environment),
+    )
+
+
+def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
+    return {str(name): str(value) for name, value in (values or {}).items()}
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    from huggingface_hub.utils import parse_ratelimit_headers
+
+    limit = parse_ratelimit_headers(headers)
+    if limit is not None and limit.remaining == 0:
+        return float(limit.reset_in_seconds)
+    found = re.fullmatch(r"\s*(\d{1,7})\s*", headers.get("retry-after", ""))
+    return float(found[1]) if found else None
+
+
+def _tidy(words: str) -> str:
+    return " ".join(words.split())[:MAX_WORDS]
+
+
+def _bound_calls() -> None:
+    """Gives the client that huggingface_hub shares in this process its time limits, once."""
+    global _bounded
+    try:
+        from huggingface_hub import set_client_factory
+        from huggingface_hub.utils import disable_progress_bars
+    except ImportError as error:
+        raise MissingExtra(
+            "Hugging Face Jobs need huggingface_hub, which is not installed here; "
+            "pip install 'recipes-orchestration[huggingface]'"
+        ) from error
+    with _set_up:
+        if not _bounded:
+            set_client_factory(_client)
+            disable_progress_bars()
+            _bounded = True
+
+
+def _client() -> Any:
+    from httpx2 import Client, Timeout
+    from huggingface_hub.utils._http import hf_request_event_hook
+
+    return Client(
+        event_hooks={"request": [hf_request_event_hook]},
+        follow_redirects=True,
+        timeout=Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
+    )
