@@ -24,8 +24,9 @@ class Step:
     """One operation on one page.
 
     `run` is the operation's name or `module:function`, `version` that operation's version. `model`
-    and `prompt` are for operations that have them. The place is where it runs and is no part of
-    the fingerprint.
+    and `prompt` are for operations that have them. `image` says what picture of the page a step
+    sees that is at no provider, None for the page as it is; at a provider it is one of `params`.
+    The place is where it runs and is no part of the fingerprint.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Step:
     provider: str | None = None
     model: str | None = None
     prompt: str | None = None
+    image: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,15 +67,15 @@ class Recipe:
     def fingerprint(self, step: str) -> str:
         """What a step's result depends on besides the page: 32 hexadecimal digits.
 
-        A hash of the operation and its version, provider and model, prompt and params, and the
-        fingerprints of the steps it needs under the names it knows them by.
+        A hash of the operation and its version, provider and model, prompt, params and image, and
+        the fingerprints of the steps it needs under the names it knows them by.
         """
         return self._fingerprints()[step]
 
     def _fingerprints(self) -> dict[str, str]:
         known: dict[str, str] = {}
         for step in self.steps:
-            parts = {
+            parts: dict[str, Any] = {
                 "run": step.run,
                 "version": step.version,
                 "provider": step.provider,
@@ -82,6 +84,9 @@ class Recipe:
                 "params": dict(step.params),
                 "needs": {need: known[need] for need in step.needs},
             }
+            # Left out where there is none: most steps see the page as it is.
+            if step.image is not None:
+                parts["image"] = dict(step.image)
             known[step.name] = digest(canonical_json(parts))
         return known
 

@@ -93,8 +93,8 @@ class ManifestPage:
 
     `sha256` is the page's own hash, of which its keys are made; `file` is the path of its bytes
     from the task folder, `file_sha256` their hash. `frame` counts within that file and is None
-    where the file is the page. `encoded`: the file is a picture made of the page. `steps` are
-    those to run on it.
+    where the file is the page. `encoded`: its steps see the file as it is, whatever their `image`
+    says: it was made for them. `steps` are those to run on it.
     """
 
     page_id: str
@@ -203,6 +203,7 @@ def _step(given: Any) -> Step:
         provider=fields.maybe("provider", str),
         model=fields.maybe("model", str),
         prompt=fields.maybe("prompt", str),
+        image=fields.maybe("image", dict),
     )
 
 
