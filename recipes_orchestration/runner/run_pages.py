@@ -5,28 +5,43 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..errors import PageUnreadable, RecipesError, SourceError, StepError
+from ..errors import PageUnreadable, SourceError, StepError
 from ..pages.page import Page
 from ..pages.source import SourceReader
-from ..recipe import Step, canonical_json
+from ..recipe import Step
 from ..steps.registry import load_operation
 from ..steps.step import Context, Operation
+from .models import Models, words_of
 from .page_bytes import page_bytes
 from .work import Failure, FailureKind, Outcome, PageWork
 
-__all__ = ["MAX_VALUE_BYTES", "Setting", "check_value", "run_pages", "words_of"]
+__all__ = [
+    "MANY",
+    "MAX_VALUE_BYTES",
+    "Setting",
+    "check_value",
+    "operation_of",
+    "outcomes_of",
+    "run_pages",
+    "run_step",
+    "words_of",
+]
+
+MANY = 8
+"""Pages handed at once to an operation that has a form for several."""
+
 
 # One page's value as JSON. A page of dense text with its polygons takes about 100 kB.
 MAX_VALUE_BYTES = 32 * 1024 * 1024
 # An ASCII character takes at most six bytes as JSON.
 _SURELY_SMALL = MAX_VALUE_BYTES // 12
 
-_models: dict[tuple[str, str], Any] = {}
+_models = Models()
 _operations: dict[str, Operation] = {}
 
 
@@ -43,14 +58,18 @@ class Setting:
 def run_pages(setting: Setting, works: Sequence[PageWork]) -> list[Outcome]:
     """One outcome for each page and step that was reached; a failed page skips what needs it.
 
-    Raises `StepError` when a step cannot be loaded or its model cannot be set up: then no page is
-    to blame.
+    The models stay loaded for the next pages. Raises `StepError` when a step cannot be loaded or
+    its model cannot be set up: then no page is to blame.
     """
+    return list(outcomes_of(setting, works))
+
+
+def outcomes_of(setting: Setting, works: Sequence[PageWork]) -> Iterator[Outcome]:
+    """The outcomes of `run_pages`, each as soon as it is there."""
     if setting.import_path not in sys.path:
         sys.path.insert(0, setting.import_path)
     pages = {work.page_id: _page(setting, work) for work in works}
     values: dict[str, dict[str, Any]] = {work.page_id: dict(work.needs) for work in works}
-    outcomes: list[Outcome] = []
     for step in setting.steps:
         ready = [
             pages[work.page_id]
@@ -59,22 +78,26 @@ def run_pages(setting: Setting, works: Sequence[PageWork]) -> list[Outcome]:
         ]
         if not ready:
             continue
-        operation = _operation(step.run)
-        model = _model(step, operation)
-        contexts = [
-            Context(
-                step=step.name,
-                params=step.params,
-                needs={need: values[page.page_id][need] for need in step.needs},
-                model=model,
-            )
-            for page in ready
-        ]
-        for outcome in _run_step(step, operation, ready, contexts):
-            outcomes.append(outcome)
+        needs = [{need: values[page.page_id][need] for need in step.needs} for page in ready]
+        for outcome in run_step(step, ready, needs, _models):
+            yield outcome
             if outcome.failure is None:
                 values[outcome.page_id][step.name] = outcome.value
-    return outcomes
+
+
+def run_step(
+    step: Step, pages: Sequence[Page], needs: Sequence[Mapping[str, Any]], models: Models
+) -> Iterator[Outcome]:
+    """One step over pages, each with the values that the step needs: outcomes as they are there.
+
+    Raises `StepError` when the step cannot be loaded or its model cannot be set up.
+    """
+    operation = operation_of(step)
+    model = models.of(step, operation)
+    contexts = [
+        Context(step=step.name, params=step.params, needs=each, model=model) for each in needs
+    ]
+    yield from _outcomes(step, operation, pages, contexts)
 
 
 def _page(setting: Setting, work: PageWork) -> Page:
@@ -88,32 +111,16 @@ def _page(setting: Setting, work: PageWork) -> Page:
     )
 
 
-def _operation(run: str) -> Operation:
-    if run not in _operations:
-        _operations[run] = load_operation(run)
-    return _operations[run]
+def operation_of(step: Step) -> Operation:
+    """The step's operation, loaded once. Raises `StepError` when it cannot be."""
+    if step.run not in _operations:
+        _operations[step.run] = load_operation(step.run)
+    return _operations[step.run]
 
 
-def _model(step: Step, operation: Operation) -> Any:
-    if operation.setup is None:
-        return None
-    known = (step.run, canonical_json(dict(step.params)))
-    if known not in _models:
-        try:
-            _models[known] = operation.setup(step.params)
-        except RecipesError:
-            raise
-        except BaseException as error:
-            raise StepError(
-                f"Step '{step.name}' could not be set up: {words_of(error)}. "
-                f"Mend what it names and run the recipe again."
-            ) from error
-    return _models[known]
-
-
-def _run_step(
+def _outcomes(
     step: Step, operation: Operation, pages: Sequence[Page], contexts: Sequence[Context]
-) -> list[Outcome]:
+) -> Iterator[Outcome]:
     """All pages at once when the operation has a form for it, else, or when that fails, singly."""
     if operation.many is not None and len(pages) > 1:
         started = time.perf_counter()
@@ -123,14 +130,11 @@ def _run_step(
             values = []
         if len(values) == len(pages):
             each = (time.perf_counter() - started) / len(pages)
-            return [
-                _checked(step, page, each, partial(_same, value))
-                for page, value in zip(pages, values, strict=True)
-            ]
-    return [
-        _checked(step, page, 0.0, partial(operation.function, page, context))
-        for page, context in zip(pages, contexts, strict=True)
-    ]
+            for page, value in zip(pages, values, strict=True):
+                yield _checked(step, page, each, partial(_same, value))
+            return
+    for page, context in zip(pages, contexts, strict=True):
+        yield _checked(step, page, 0.0, partial(operation.function, page, context))
 
 
 def _same(value: Any) -> Any:
@@ -192,11 +196,3 @@ def _names_are_text(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(_names_are_text(each) for each in value)
     return True
-
-
-def words_of(error: BaseException) -> str:
-    """The error as one line: our own errors as they are, others with their type."""
-    text = " ".join(str(error).split())[:2000]
-    if isinstance(error, RecipesError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
