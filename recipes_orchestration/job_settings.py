@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
+from .job_values import (
+    Container,
+    Flavor,
+    Gres,
+    Host,
+    HubAddress,
+    HubFolder,
+    HubName,
+    Line,
+    Memory,
+    Module,
+    Option,
+    Scratch,
+    Time,
+    Variable,
+    Word,
+    time_seconds,
+)
 from .project_files import PlaceSettings, register_place
 from .recipe_files import Settings
-from .yaml_files import quoted
 
 __all__ = [
     "JOB_PLACES",
@@ -22,90 +38,6 @@ __all__ = [
 ]
 
 JOB_PLACES = ("slurm", "hf_jobs")
-
-_TIME = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
-# What the place writes itself, or by which it finds its jobs again.
-_OWN_OPTIONS = (
-    *("--array", "--job-name", "--output", "--error", "--chdir", "--export", "--export-file"),
-    *("--requeue", "--no-requeue", "--parsable", "--wrap", "--hold", "--wait", "--test-only"),
-)
-_OWN_LETTERS = ("-a", "-J", "-o", "-e", "-D", "-H", "-W")
-
-
-def _form(pattern: str, allowed: str) -> AfterValidator:
-    """Takes what fits the pattern whole; anything else is refused with what is allowed."""
-    compiled = re.compile(pattern)
-
-    def check(value: str) -> str:
-        if compiled.fullmatch(value):
-            return value
-        raise ValueError(f"found {quoted(value)}; allowed: {allowed}")
-
-    return AfterValidator(check)
-
-
-def time_seconds(time: str) -> int:
-    """Seconds of a time limit as Slurm writes it, HH:MM:SS or D-HH:MM:SS; `ValueError` if not."""
-    found = _TIME.fullmatch(time)
-    if found is None:
-        raise ValueError(f"found {quoted(time)}; allowed: {_TIMES}")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-_TIMES = "hours, minutes and seconds, such as 02:00:00, or with days, such as 1-12:00:00"
-
-
-def _time(value: str) -> str:
-    if time_seconds(value) < 1:
-        raise ValueError(f"found {quoted(value)}, which is no time at all; allowed: {_TIMES}")
-    return value
-
-
-def _option(value: str) -> str:
-    name = value.partition("=")[0]
-    if not re.fullmatch(r"(--[a-z][a-z0-9-]*(=\S[ -~]*)?|-[A-Za-z]\S*)", value):
-        allowed = "one option of sbatch with its value, such as --constraint=a100"
-        raise ValueError(f"found {quoted(value)}; allowed: {allowed}")
-    if name in _OWN_OPTIONS or value[:2] in _OWN_LETTERS:
-        raise ValueError(f"found {quoted(value)}, which is written for each job; take it away")
-    return value
-
-
-Time = Annotated[str, AfterValidator(_time)]
-Memory = Annotated[
-    str, _form(r"[1-9]\d{0,8}[KMGT]", "a whole number with K, M, G or T, such as 16G or 4000M")
-]
-Word = Annotated[
-    str,
-    _form(r"[A-Za-z0-9_][A-Za-z0-9_.,@+-]{0,199}", "a name of the site's, such as main"),
-]
-Line = Annotated[
-    str, _form(r"(?=.*\S)[^\x00-\x1f\x7f]{1,2000}", "one line of text, without control characters")
-]
-Variable = Annotated[
-    str,
-    _form(
-        r"[A-Za-z_][A-Za-z0-9_]{0,199}",
-        "the name of an environment variable, such as HF_TOKEN, never its value",
-    ),
-]
-Flavor = Annotated[
-    str, _form(r"[a-z0-9][a-z0-9-]{0,99}", "a flavor such as cpu-upgrade, t4-small or a10g-large")
-]
-HubName = Annotated[
-    str,
-    _form(
-        r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}", "a user or an organization on the Hub, such as archive"
-    ),
-]
-HubFolder = Annotated[
-    str,
-    _form(
-        r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}",
-        "owner and name, such as archive/recipes",
-    ),
-]
 
 
 class JobSettings(PlaceSettings):
@@ -151,44 +83,22 @@ class SlurmRung(Settings):
 class SlurmSettings(JobSettings):
     """A Slurm cluster: from its login node itself, or over OpenSSH."""
 
-    host: (
-        Annotated[
-            str,
-            _form(
-                r"[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,252}",
-                "a host of your ssh_config, or user@host; nothing for this machine",
-            ),
-        ]
-        | None
-    ) = Field(
+    host: Host | None = Field(
         default=None,
         description="The login node, as ssh knows it; without it this machine has Slurm.",
     )
     ssh_config: Line | None = Field(
         default=None, description="Another file than ~/.ssh/config. On this machine."
     )
-    scratch: Annotated[
-        str,
-        _form(
-            r"(/|~/)(?!.*(^|/)\.\.(/|$))[^\x00-\x1f\x7f%\\]*",
-            "a path on the cluster that begins with / or ~/, without .. or %",
-        ),
-    ] = Field(
+    scratch: Scratch = Field(
         default="~/recipes",
         max_length=1_000,
         description="A folder on the cluster for pages and results, seen by all its nodes.",
     )
-    modules: Annotated[
-        tuple[
-            Annotated[
-                str,
-                _form(r"[A-Za-z0-9_][A-Za-z0-9_.+/@=-]{0,199}", "a module such as python/3.11.5"),
-            ],
-            ...,
-        ],
-        Field(strict=False),
-    ] = Field(default=(), max_length=100, description="Loaded by `module load` before the runner.")
-    container: Line | None = Field(
+    modules: Annotated[tuple[Module, ...], Field(strict=False)] = Field(
+        default=(), max_length=100, description="Loaded by `module load` before the runner."
+    )
+    container: Container | None = Field(
         default=None,
         description="An image that has the runner: a file on the cluster, or docker://...",
     )
@@ -198,16 +108,7 @@ class SlurmSettings(JobSettings):
     account: Word | None = Field(default=None, description="sbatch --account.")
     partition: Word | None = Field(default=None, description="sbatch --partition.")
     qos: Word | None = Field(default=None, description="sbatch --qos.")
-    gres: (
-        Annotated[
-            str,
-            _form(
-                r"[A-Za-z0-9_][A-Za-z0-9_.:,()=/-]{0,199}",
-                "a resource and how many, such as gpu:1 or gpu:a100:2",
-            ),
-        ]
-        | None
-    ) = Field(default=None, description="sbatch --gres, such as gpu:1.")
+    gres: Gres | None = Field(default=None, description="sbatch --gres, such as gpu:1.")
     time: Time | None = Field(
         default=None,
         description="Time limit of a task, HH:MM:SS or D-HH:MM:SS; by default the partition's.",
@@ -218,8 +119,8 @@ class SlurmSettings(JobSettings):
     cpus: int | None = Field(
         default=None, ge=1, le=4_096, description="Cores of a task; by default the partition's."
     )
-    extra: Annotated[tuple[Annotated[str, AfterValidator(_option)], ...], Field(strict=False)] = (
-        Field(default=(), max_length=100, description="More options of sbatch, one an entry.")
+    extra: Annotated[tuple[Option, ...], Field(strict=False)] = Field(
+        default=(), max_length=100, description="More options of sbatch, one an entry."
     )
     parallel: int | None = Field(
         default=None,
@@ -266,7 +167,7 @@ class HfJobsSettings(JobSettings):
     """Hugging Face Jobs; pages and results go through a bucket, or a dataset repository."""
 
     namespace: HubName = Field(description="The user or organization whose jobs these are.")
-    image: Line = Field(
+    image: Container = Field(
         default="python:3.12", description="The container image: of Docker Hub, or hf.co/spaces/..."
     )
     flavor: Flavor = Field(default="cpu-basic", description="The machine, such as t4-small.")
@@ -281,10 +182,7 @@ class HfJobsSettings(JobSettings):
     token_env: Variable = Field(
         default="HF_TOKEN", description="The environment variable that holds the Hub's token."
     )
-    endpoint: (
-        Annotated[str, _form(r"https?://[^\s/]+(/\S*)?", "an address such as https://hub.example")]
-        | None
-    ) = Field(default=None, description="Another address of the Hub.")
+    endpoint: HubAddress | None = Field(default=None, description="Another address of the Hub.")
     bucket: HubFolder | None = Field(
         default=None, description="A bucket for pages and results, owner/name; mounted in the job."
     )

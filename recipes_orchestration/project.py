@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import NotFound
+from .job_settings import JobSettings
 from .project_files import (
     Limits,
     LocalSettings,
     PlaceSettings,
     ProjectFile,
     SourceSettings,
-    place_kinds,
 )
 from .project_mistakes import choose, validate
+from .project_places import Places, known_places, read_places
 from .providers.prices import ModelPrices
 from .recipe import Recipe
 from .recipe_checks import check_recipe, check_recipes
-from .recipe_drafts import draft_of, in_order
+from .recipe_drafts import Draft, draft_of, in_order
 from .recipe_files import RecipeFile
 from .recipe_steps import step_of
 from .yaml_files import ConfigErrors, Mistake, YamlFile, read_yaml, shown_path
@@ -49,8 +50,9 @@ class Project:
 
     `library` and the sources' roots are absolute paths or URLs, `${NAME}` is replaced from the
     environment, and each recipe's steps come after what they need. `prices` are the project's own
-    by model, in dollars per million tokens. `lines` has the line of a
-    recipe `(recipe, None)` and of each of its steps `(recipe, step)` in the recipe's file.
+    by model, in dollars per million tokens. `kinds` says of which kind each place is. `lines` has
+    the line of a recipe `(recipe, None)` and of each of its steps `(recipe, step)` in the recipe's
+    file.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Project:
     recipes: Mapping[str, Recipe]
     library_storage_options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     prices: Mapping[str, ModelPrices] = field(default_factory=dict[str, ModelPrices])
+    kinds: Mapping[str, str] = field(default_factory=dict[str, str])
     lines: Mapping[tuple[str, str | None], int] = field(
         default_factory=dict[tuple[str, str | None], int], repr=False
     )
@@ -78,6 +81,14 @@ class Project:
         if name not in self.sources:
             raise NotFound(f'There is no source "{name}"{choose(name, self.sources)}')
         return self.sources[name]
+
+    def kind_of(self, place: str) -> str:
+        """The kind of the place of that name: what it can do, and what opens it."""
+        return self.kinds.get(place, place)
+
+    def takes_jobs(self, place: str) -> bool:
+        """Whether the runner works there, sent from here as jobs."""
+        return isinstance(self.places.get(place), JobSettings)
 
     @property
     def local(self) -> LocalSettings:
@@ -108,20 +119,22 @@ def load_project(folder: Path | str | None = None) -> Project:
         sys.path.insert(0, str(where))
     mistakes: list[Mistake] = []
     file = _read(where / "project.yaml", mistakes)
-    settings, places = _project_file(file, mistakes) if file is not None else (None, {})
+    settings, places = (None, known_places())
+    if file is not None:
+        settings, places = _project_file(file, mistakes)
     sources = None if settings is None else settings.sources
     recipe_files = list(_recipe_files(where, mistakes))
-    drafts = [draft_of(recipe_file) for recipe_file in recipe_files]
+    drafts = [draft_of(recipe_file, places.kinds) for recipe_file in recipe_files]
     recipes: dict[str, Recipe] = {}
     lines: dict[tuple[str, str | None], int] = {}
     mistakes += check_recipes(drafts)
     for draft in drafts:
         model, wrong = validate(draft.file, RecipeFile, draft.file.value)
         others = [other for other in drafts if other is not draft]
-        wrong += check_recipe(draft, others, sources=sources, places=set(place_kinds()))
+        wrong += check_recipe(draft, others, sources=sources, places=places)
         mistakes += wrong
         if model is not None and not wrong:
-            recipes[model.recipe] = _recipe(model, draft.file)
+            recipes[model.recipe] = _recipe(model, draft)
             lines[model.recipe, None] = draft.file.line(("recipe",))
             for step in draft.steps:
                 lines[model.recipe, step.name] = draft.file.line(("steps", step.index))
@@ -138,7 +151,8 @@ def load_project(folder: Path | str | None = None) -> Project:
             name: source.model_copy(update={"root": _place_of(where, source.root)})
             for name, source in settings.sources.items()
         },
-        places=places,
+        places=places.settings,
+        kinds=places.kinds,
         limits=settings.limits,
         recipes=recipes,
         lines=lines,
@@ -169,28 +183,15 @@ def _recipe_files(folder: Path, mistakes: list[Mistake]) -> Iterator[YamlFile]:
             yield file
 
 
-def _project_file(
-    file: YamlFile, mistakes: list[Mistake]
-) -> tuple[ProjectFile | None, dict[str, PlaceSettings]]:
+def _project_file(file: YamlFile, mistakes: list[Mistake]) -> tuple[ProjectFile | None, Places]:
     value = {
         key: inner if key == "name" else _from_environment(file, inner, (key,), mistakes)
         for key, inner in file.value.items()
     }
     settings, wrong = validate(file, ProjectFile, value)
     mistakes += wrong
-    places: dict[str, PlaceSettings] = {}
-    given = value.get("places")
-    told: dict[str, Any] = given if isinstance(given, dict) else {}
-    kinds = place_kinds()
-    for name in told.keys() - kinds.keys():
-        what = f'places: found the unknown place "{name}"{choose(name, kinds)}'
-        mistakes.append(file.mistake(("places", name), what, key=True))
-    for name, kind in kinds.items():
-        place, wrong = validate(file, kind, told.get(name) or {}, ("places", name))
-        if place is not None:
-            places[name] = place
-        elif name in told:
-            mistakes += wrong
+    places, wrong = read_places(file, value.get("places"))
+    mistakes += wrong
     return settings, places
 
 
@@ -221,8 +222,9 @@ def _from_environment(
     return _REFERENCE.sub(replace, value)
 
 
-def _recipe(model: RecipeFile, file: YamlFile) -> Recipe:
-    steps = [step_of(step, file, index) for index, step in enumerate(model.steps)]
+def _recipe(model: RecipeFile, draft: Draft) -> Recipe:
+    pairs = zip(model.steps, draft.steps, strict=True)  # a recipe without mistakes was read whole
+    steps = [step_of(step, draft.file, drafted) for step, drafted in pairs]
     return Recipe(
         name=model.recipe,
         source=model.source,
@@ -230,7 +232,7 @@ def _recipe(model: RecipeFile, file: YamlFile) -> Recipe:
         when=model.when,
         max_held=model.max_held,
         description=model.description,
-        path=str(file.path),
+        path=str(draft.file.path),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from .errors import ConfigError, StepError
 from .model_checks import check_model_keys
 from .project_mistakes import choose
+from .project_places import SAME, Places
 from .recipe_drafts import Draft, DraftStep, gives_of, operation_of
 from .steps.registry import BUILT_IN, ON_MODELS, load_operation, operation_names
 from .yaml_files import Mistake, YamlFile, quoted
@@ -37,7 +38,7 @@ def check_recipe(
     others: Iterable[Draft],
     *,
     sources: Collection[str] | None,
-    places: Collection[str],
+    places: Places,
 ) -> list[Mistake]:
     """What is wrong in one recipe: its source, and its steps' names, places, needs and operations.
 
@@ -60,13 +61,11 @@ def check_recipe(
         if step.name == "pages" and sources is not None and draft.name in sources:
             what = f'found the step "pages"; the source "{draft.name}" has an asset of that name'
             mistakes.append(file.mistake((*where, "name"), f"{what}, rename the step"))
-        if step.place not in places:
-            what = f"step {shown}: place: found {quoted(step.place)}{choose(step.place, places)}"
-            mistakes.append(file.mistake((*where, "place"), what))
+        mistakes += _place(file, step, places)
         wrong = _needs(draft, step, list(others))
         mistakes += wrong or _takes(draft, step)
         mistakes += _operation(file, step)
-        if step.place in places:
+        if step.place in places.kinds:
             mistakes += check_model_keys(draft, step)
     circle = _circle(draft.steps)
     if circle:
@@ -75,6 +74,24 @@ def check_recipe(
         what = f"steps need one another in a circle: {path}; take one of these needs away"
         mistakes.append(file.mistake(("steps", index, "needs"), what))
     return mistakes
+
+
+def _place(file: YamlFile, step: DraftStep, places: Places) -> list[Mistake]:
+    """A place that is not there, that is told too little, or that `same` does not say."""
+    start = f"step {quoted(step.name)}: place: found"
+    where = ("steps", step.index, "place")
+    allowed = [*places.kinds, SAME]
+    if step.misplaced is not None:
+        what = f"{start} {quoted(SAME)}{step.misplaced}; write its place"
+        return [file.mistake(where, f"{what}{choose(SAME, places.kinds)}")]
+    if not places.whole:
+        return []
+    if step.place not in places.kinds:
+        return [file.mistake(where, f"{start} {quoted(step.place)}{choose(step.place, allowed)}")]
+    if step.place in places.untold:
+        what = f"{start} {quoted(step.place)}, which project.yaml tells nothing yet; write its"
+        return [file.mistake(where, f"{what} settings there, under places")]
+    return []
 
 
 def _needs(draft: Draft, step: DraftStep, others: Sequence[Draft]) -> list[Mistake]:

@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from .errors import ConfigError, StepError
 from .place_settings import CLOUD_PLACES
 from .project_mistakes import keys_of
+from .project_places import SAME
 from .recipe_files import LONGEST_RUN, MODEL_KEYS, StepFile
 from .steps.registry import load_operation
 from .steps.step import Operation
-from .yaml_files import YamlFile
+from .yaml_files import YamlFile, quoted
 
 __all__ = ["Draft", "DraftStep", "draft_of", "gives_of", "in_order", "operation_of"]
 
 T = TypeVar("T")
+
+LOCAL = "local"
 
 
 @dataclass(frozen=True)
 class DraftStep:
     """A step as far as its file can be read: `index` is its place in the list.
 
-    `keys` are those of its keys that say what a model is asked, as they stand in the file.
+    `place` is where it runs and `kind` of which kind that is; `misplaced` says why `place: same`
+    says no place. `keys` are those of its keys that say what a model is asked, as they stand in
+    the file.
     """
 
     index: int
     name: str
     run: str | None
     place: str
+    kind: str
     needs: tuple[str, ...] = ()
     needs_known: bool = True
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     keys: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    misplaced: str | None = None
 
     @property
     def on_model(self) -> bool:
         """Whether it is at a provider's place."""
-        return self.place in CLOUD_PLACES
+        return self.kind in CLOUD_PLACES
 
 
 @dataclass(frozen=True)
@@ -56,8 +63,11 @@ class Draft:
         return [step.name for step in self.steps]
 
 
-def draft_of(file: YamlFile) -> Draft:
-    """What can be read of a recipe file, leaving out what has the wrong type."""
+def draft_of(file: YamlFile, kinds: Mapping[str, str]) -> Draft:
+    """What can be read of a recipe file, leaving out what has the wrong type.
+
+    `kinds` says of which kind each place is.
+    """
     steps: list[DraftStep] = []
     listed = file.value.get("steps")
     for index, value in enumerate(listed if isinstance(listed, list) else []):
@@ -65,13 +75,15 @@ def draft_of(file: YamlFile) -> Draft:
             continue
         needs, params = value.get("needs", []), value.get("params")
         run = _text(value.get("run"))
+        place = _text(value.get("place", LOCAL)) or LOCAL
         listed_needs: list[Any] = needs if isinstance(needs, list) else []
         steps.append(
             DraftStep(
                 index,
                 value["name"],
                 run if run is not None and len(run) <= LONGEST_RUN else None,
-                _text(value.get("place", "local")) or "local",
+                place,
+                kinds.get(place, place),
                 tuple(need for need in listed_needs if isinstance(need, str)),
                 # An unknown key may be a slip for `needs`, which then is no second mistake.
                 listed_needs == needs and value.keys() <= set(keys_of(StepFile)),
@@ -80,7 +92,46 @@ def draft_of(file: YamlFile) -> Draft:
             )
         )
     name = _text(file.value.get("recipe")) or ""
-    return Draft(file, name, _text(file.value.get("source")), tuple(steps))
+    return Draft(file, name, _text(file.value.get("source")), _placed(steps, kinds))
+
+
+def _placed(steps: Sequence[DraftStep], kinds: Mapping[str, str]) -> tuple[DraftStep, ...]:
+    """The steps with `place: same` resolved, from the first to those that need them."""
+    found = {step.name: step for step in steps if step.place != SAME}
+    waiting = [step for step in steps if step.place == SAME]
+    names = {step.name for step in steps}
+    for step in in_order(waiting, lambda step: step.name, _among(waiting)):
+        needed = [found[need] for need in step.needs if need in found]
+        places = {need.place: need for need in needed}
+        place, why = LOCAL, None
+        if not set(step.needs) <= names or not step.needs_known:
+            pass  # a need that is not there is a mistake already
+        elif len(places) == 1 and not needed[0].on_model:
+            place = needed[0].place
+        else:
+            why = _not_the_same(needed, places)
+        settled = replace(step, place=place, kind=kinds.get(place, place), misplaced=why)
+        found[step.name] = settled
+    local = {"place": LOCAL, "kind": LOCAL}  # in a circle of needs, which is a mistake already
+    return tuple(
+        step if step.place != SAME else found.get(step.name, replace(step, **local))
+        for step in steps
+    )
+
+
+def _among(steps: Sequence[DraftStep]) -> Callable[[DraftStep], list[str]]:
+    """What a step needs of these."""
+    names = {step.name for step in steps}
+    return lambda step: [need for need in step.needs if need in names]
+
+
+def _not_the_same(needed: Sequence[DraftStep], places: Mapping[str, DraftStep]) -> str:
+    if not needed:
+        return ", but the step needs no other, whose place it could have"
+    shown = " and ".join(f"{quoted(step.name)} at {place}" for place, step in places.items())
+    if len(places) > 1:
+        return f", but it needs steps at several places: {shown}"
+    return f", but it needs {shown}, whose batches take questions only"
 
 
 def operation_of(step: DraftStep) -> Operation | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .place_settings import CLOUD_PLACES
 from .prompt_files import read_named, read_schema
 from .recipe import Step
+from .recipe_drafts import DraftStep
 from .recipe_files import StepFile
 from .steps.registry import load_operation
 from .yaml_files import YamlFile
@@ -14,14 +14,14 @@ from .yaml_files import YamlFile
 __all__ = ["step_of"]
 
 
-def step_of(step: StepFile, file: YamlFile, index: int) -> Step:
-    """The step at that place of a recipe's file, with the text of its prompt.
+def step_of(step: StepFile, file: YamlFile, draft: DraftStep) -> Step:
+    """The step of a recipe's file, with the text of its prompt and the place that it has.
 
     What bounds the answer, the picture and the schema's content become params, so that they are
     part of the key; a step that asks no model has the same params as it is written with. Raises
     `ConfigErrors` when a file that it names cannot be read.
     """
-    on_model = step.place in CLOUD_PLACES
+    on_model, index = draft.on_model, draft.index
     prompt = step.prompt
     if prompt is not None:
         prompt = read_named(file, ("steps", index, "prompt"), prompt)
@@ -29,10 +29,10 @@ def step_of(step: StepFile, file: YamlFile, index: int) -> Step:
         name=step.name,
         run=step.run,
         version=load_operation(step.run, on_model).version,
-        place=step.place,
+        place=draft.place,
         needs=step.needs,
         params={**step.params, **_settings(step, file, index)},
-        provider=step.place if on_model else None,
+        provider=draft.kind if on_model else None,
         model=step.model,
         prompt=prompt,
     )

@@ -21,8 +21,8 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"engine"}),
     frozenset({"new_project", "demo_archive", "demo_texts"}),
     frozenset(
-        {"job_settings", "place_settings", "project", "project_files", "project_mistakes"}
-        | {"project_places", "project_schemas"}
+        {"job_settings", "job_values", "place_settings", "project", "project_files"}
+        | {"project_mistakes", "project_places", "project_schemas"}
         | {"model_checks", "prompt_files", "recipe_checks", "recipe_drafts", "recipe_files"}
         | {"recipe_steps", "yaml_files"}
     ),

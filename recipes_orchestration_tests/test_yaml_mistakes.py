@@ -109,14 +109,15 @@ def test_unknown_key_in_the_limits(messages: Messages) -> None:
 def test_unknown_place_of_a_step(messages: Messages) -> None:
     assert messages(recipe=step("{name: x, run: text, place: locall}")) == [
         'recipes/letters.yaml:6: step "x": place: found "locall"; allowed: anthropic, bedrock, '
-        'gemini, local, openai. Did you mean "local"?'
+        'gemini, hf_jobs, local, openai, same, slurm. Did you mean "local"?'
     ]
 
 
 def test_unknown_place_in_the_project(messages: Messages) -> None:
-    assert messages(project=PROJECT + "places:\n  slurm: {}\n") == [
-        'project.yaml:6: places: found the unknown place "slurm"; allowed: anthropic, '
-        "bedrock, gemini, local, openai"
+    assert messages(project=PROJECT + "places:\n  slrum: {}\n") == [
+        'project.yaml:6: places: found the unknown place "slrum" (a name of your own has a kind: '
+        "hf_jobs or slurm); allowed: anthropic, bedrock, gemini, hf_jobs, local, openai, slurm. "
+        'Did you mean "slurm"?'
     ]
 
 

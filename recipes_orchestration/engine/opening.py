@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import entry_points
 
 from ..errors import NotFound
@@ -29,26 +30,36 @@ def _local(project: Project, name: str) -> Place:  # noqa: ARG001
     )
 
 
-def _cloud(project: Project, name: str) -> Place:
-    from .cloud import open_cloud_place  # loads a provider's SDK, which local work can do without
+def _late(module: str, function: str) -> Opener:
+    """Of a module beside this one that loads what local work can do without."""
 
-    return open_cloud_place(project, name)
+    def opener(project: Project, name: str) -> Place:
+        found: Opener = getattr(import_module(f".{module}", __package__), function)
+        return found(project, name)
+
+    return opener
 
 
-_openers: dict[str, Opener] = {"local": _local, **dict.fromkeys(CLOUD_PLACES, _cloud)}
+_openers: dict[str, Opener] = {
+    "local": _local,
+    **dict.fromkeys(CLOUD_PLACES, _late("cloud", "open_cloud_place")),
+    "slurm": _late("jobs", "open_slurm_place"),
+    "hf_jobs": _late("hf_jobs", "open_hf_jobs_place"),
+}
 
 
 def register_opener(name: str, opener: Opener) -> None:
-    """Makes a place known by its name; its settings are registered with `register_place`."""
+    """Makes a kind of places known; its settings are registered with `register_place`."""
     if _openers.setdefault(name, opener) is not opener:
         raise ValueError(f"a place {name} is registered already")
 
 
 def open_place(project: Project, name: str) -> Place:
-    """The place of that name. Raises `NotFound` when none is registered under it."""
-    if name not in _openers:
-        for point in entry_points(group=ENTRY_POINTS, name=name):
-            register_opener(name, point.load())
-    if name not in _openers:
-        raise NotFound(f"There is no place {name}; known are {', '.join(sorted(_openers))}.")
-    return _openers[name](project, name)
+    """The place of that name, opened by its kind. Raises `NotFound` when nothing opens that."""
+    kind = project.kind_of(name)
+    if kind not in _openers:
+        for point in entry_points(group=ENTRY_POINTS, name=kind):
+            register_opener(kind, point.load())
+    if kind not in _openers:
+        raise NotFound(f"There is no place {kind}; known are {', '.join(sorted(_openers))}.")
+    return _openers[kind](project, name)
