@@ -11,8 +11,19 @@ from .discovery_scans import reads, scans
 from .ledger_fixtures import ledger, ledger_url
 from .postgres_server import postgres_server, postgres_url
 from .rehearsal_fixtures import rehearsal, rehearsal_server
+from .slurm_site import (
+    accounting_of_the_session,
+    second_factor_of_the_session,
+    second_factor_site,
+    slurm_accounting_site,
+    slurm_of_the_session,
+    slurm_site,
+    ssh_of_the_session,
+    ssh_site,
+)
 
 __all__ = [
+    "accounting_of_the_session",
     "ledger",
     "ledger_url",
     "postgres_server",
@@ -21,6 +32,13 @@ __all__ = [
     "rehearsal",
     "rehearsal_server",
     "scans",
+    "second_factor_of_the_session",
+    "second_factor_site",
+    "slurm_accounting_site",
+    "slurm_of_the_session",
+    "slurm_site",
+    "ssh_of_the_session",
+    "ssh_site",
 ]
 
 
