@@ -168,7 +168,7 @@ class ProjectFile(Settings):
         min_length=1, description="Where pages come from, by name."
     )
     places: dict[str, dict[str, Any] | None] = Field(
-        default_factory=dict, description="Where steps run, by name."
+        default_factory=dict, description="Where steps run, by name; one of your own has a `kind`."
     )
     prices: dict[str, PriceSettings] = Field(
         default_factory=dict, description="What models cost, by the model's name."

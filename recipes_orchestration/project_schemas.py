@@ -9,8 +9,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .job_settings import JOB_PLACES
 from .place_settings import CLOUD_PLACES
 from .project_files import ProjectFile, place_kinds
+from .project_places import SAME
 from .recipe_files import RecipeFile
 from .steps.registry import BUILT_IN, ON_MODELS
 
@@ -43,11 +45,19 @@ def _project() -> dict[str, Any]:
     schema = ProjectFile.model_json_schema()
     # The places are a registry and not a field each, so that others can be added to it.
     places: dict[str, Any] = {}
+    named: list[dict[str, Any]] = []
     for name, settings in place_kinds().items():
         inner = settings.model_json_schema()
         schema["$defs"].update(inner.pop("$defs", {}))
+        if settings.may_be_named:
+            kind = {"const": name, "description": "What kind of place it is."}
+            inner["properties"] = {"kind": kind, **inner["properties"]}
+            named.append({**inner, "required": ["kind", *inner.get("required", [])]})
         places[name] = {**inner, "type": ["object", "null"]}
-    schema["properties"]["places"] |= {"additionalProperties": False, "properties": places}
+    schema["properties"]["places"] |= {
+        "additionalProperties": {"anyOf": named},
+        "properties": places,
+    }
     return {"$schema": _DRAFT, **schema, "title": "project.yaml of recipes_orchestration"}
 
 
@@ -55,7 +65,7 @@ def _recipe() -> dict[str, Any]:
     schema = RecipeFile.model_json_schema()
     step = schema["$defs"]["StepFile"]["properties"]
     step["run"]["examples"] = [*dict.fromkeys([*BUILT_IN, *ON_MODELS]), "my_steps:my_function"]
-    step["place"]["examples"] = ["local", *CLOUD_PLACES]
+    step["place"]["examples"] = ["local", *CLOUD_PLACES, *JOB_PLACES, SAME]
     # Written by a word that becomes None when it is read.
     step["image"]["anyOf"] = [step["image"]["anyOf"][0], {"enum": ["none", False]}]
     schema["properties"]["when"]["examples"] = ["manual", "new_pages", "0 22 * * *"]

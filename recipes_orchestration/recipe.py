@@ -8,7 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["MANUAL", "NEW_PAGES", "Recipe", "Step", "canonical_json", "digest", "page_key"]
+__all__ = [
+    "LOCAL",
+    "MANUAL",
+    "NEW_PAGES",
+    "Recipe",
+    "Step",
+    "canonical_json",
+    "digest",
+    "page_key",
+]
+
+LOCAL = "local"
+"""The place that is this machine."""
 
 MANUAL = "manual"
 NEW_PAGES = "new_pages"
@@ -32,7 +44,7 @@ class Step:
     name: str
     run: str
     version: str
-    place: str = "local"
+    place: str = LOCAL
     needs: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     provider: str | None = None

@@ -10,6 +10,7 @@ from .errors import ConfigError, StepError
 from .place_settings import CLOUD_PLACES
 from .project_mistakes import keys_of
 from .project_places import SAME
+from .recipe import LOCAL
 from .recipe_files import LONGEST_RUN, MODEL_KEYS, StepFile
 from .steps.registry import load_operation
 from .steps.step import Operation
@@ -18,8 +19,6 @@ from .yaml_files import YamlFile, quoted
 __all__ = ["Draft", "DraftStep", "draft_of", "gives_of", "in_order", "operation_of"]
 
 T = TypeVar("T")
-
-LOCAL = "local"
 
 
 @dataclass(frozen=True)

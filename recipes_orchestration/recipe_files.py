@@ -113,7 +113,10 @@ class StepFile(Settings):
         max_length=LONGEST_RUN,
         description="A built-in operation, or `module:function`.",
     )
-    place: str = Field(default="local", description="Where the step runs.")
+    place: str = Field(
+        default="local",
+        description="Where the step runs: a place, or `same` as the steps that it needs.",
+    )
     needs: Annotated[tuple[Name, ...], Field(strict=False)] = Field(
         default=(), description="Steps of this recipe whose values this one is given."
     )

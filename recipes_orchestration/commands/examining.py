@@ -102,6 +102,7 @@ def _models(project: Project) -> Iterator[Finding]:
         (step.run, step.provider is not None)
         for recipe in project.recipes.values()
         for step in recipe.steps
+        if not project.takes_jobs(step.place)  # there others are installed
     }
     for run, on_model in sorted(runs):
         sentence = missing(load_operation(run, on_model))

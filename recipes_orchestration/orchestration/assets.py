@@ -12,10 +12,9 @@ from ..engine.advance import run_stage
 from ..engine.engine import open_engine
 from ..engine.look import BatchView, HeldPage, PageState
 from ..errors import RecipesError
-from ..place_settings import CLOUD_PLACES
 from ..places.turn import local_turn
 from ..project import Project
-from ..recipe import Recipe, Step
+from ..recipe import LOCAL, Recipe, Step
 from ..stages import Stage, stages_of
 from ..steps.registry import load_operation
 from .automation import condition_of
@@ -77,7 +76,7 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         name=f"{recipe.name}__{stage.name}",
-        specs=[_step_spec(recipe, step) for step in stage.steps],
+        specs=[_step_spec(project, recipe, step) for step in stage.steps],
         check_specs=checks,
         partitions_def=partitions,
         can_subset=True,
@@ -98,16 +97,17 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
 def _pool(stage: Stage) -> str | None:
     """The pool whose limit keeps runs of the stage in the queue.
 
-    A run counts for the pools of all its stages from its first moment on. In a recipe that asks a
-    provider that would let one run at a time send its batch, so there the stages take turns
-    inside their runs, by `local_turn`; a provider has slots of its own.
+    A run counts for the pools of all its stages from its first moment on. In a recipe with steps
+    elsewhere that would let one run at a time send its pages, and while it waited for them no
+    other run could do its steps here. So there the stages take turns inside their runs, by
+    `local_turn`; places elsewhere have slots of their own.
     """
-    if any(step.place in CLOUD_PLACES for step in stage.recipe.steps):
+    if any(step.place != LOCAL for step in stage.recipe.steps):
         return None
-    return stage.place
+    return LOCAL
 
 
-def _step_spec(recipe: Recipe, step: Step) -> dg.AssetSpec:
+def _step_spec(project: Project, recipe: Recipe, step: Step) -> dg.AssetSpec:
     deps = [step_key(recipe.name, need) for need in step.needs] or [pages_key(recipe.source)]
     operation = load_operation(step.run, step.provider is not None)
     return dg.AssetSpec(
@@ -116,7 +116,7 @@ def _step_spec(recipe: Recipe, step: Step) -> dg.AssetSpec:
         skippable=True,
         description=operation.about or f"Step {step.name} of recipe {recipe.name}: {step.run}",
         group_name=recipe.name,
-        kinds={step.place, *operation.kinds},
+        kinds={project.kind_of(step.place), *operation.kinds},
         code_version=recipe.fingerprint(step.name),
         automation_condition=condition_of(recipe),
         metadata={"dagster/column_schema": COLUMNS, **_code_reference(recipe)},
@@ -183,7 +183,7 @@ def _run(
 def _turn(
     context: dg.AssetExecutionContext, project: Project, stage: Stage
 ) -> AbstractContextManager[None]:
-    if stage.place != "local":
+    if stage.place != LOCAL:
         return nullcontext()
     words = "Another run works on this machine; this one's local steps wait for their turn."
     return local_turn(project.folder / ".recipes", lambda: context.log.info(words))
