@@ -108,7 +108,7 @@ class Hub:
             raise self._refusal(error, what) from None
         except HFValidationError as error:
             raise Refused(f"The Hub would not take it to {what}: {_tidy(str(error))}") from None
-        except (HTTPError, OSError) as error:
+        except (HTTPError, OSError, RuntimeError) as error:  # the last are hf_xet's
             raise self._trouble(error, what) from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ProviderError(
