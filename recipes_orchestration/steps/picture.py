@@ -55,16 +55,19 @@ class PictureSettings(Params):
     grey: bool = Field(default=False, description="true: without colours.")
 
 
-def picture_of(page: Page, settings: PictureSettings) -> Picture:
+def picture_of(
+    page: Page, settings: PictureSettings, most_bytes: int | None = MOST_BYTES
+) -> Picture:
     """The page's picture, upright, within the settings and within what the providers take.
 
     The file's bytes themselves when they are an upright, opaque JPEG, PNG or WebP of one frame
     that fits: that takes no longer than reading its header. Otherwise the picture is decoded,
-    made smaller where it must be and encoded. Raises `PageUnreadable` when the bytes are no
-    picture, or when it cannot be made small enough.
+    made smaller where it must be and encoded. `most_bytes` is the file's bound, None where no
+    provider has one. Raises `PageUnreadable` when the bytes are no picture, or when it cannot be
+    made small enough.
     """
     data = page.data
-    if len(data) <= MOST_BYTES and not page.frame:
+    if (most_bytes is None or len(data) <= most_bytes) and not page.frame:
         header = plain_header(data)
         if (
             header is not None
@@ -74,10 +77,10 @@ def picture_of(page: Page, settings: PictureSettings) -> Picture:
             and (header.grey or not settings.grey)
         ):
             return Picture(data, f"image/{header.format}")
-    return _encoded(page.image, settings)
+    return _encoded(page.image, settings, most_bytes)
 
 
-def _encoded(image: Image.Image, settings: PictureSettings) -> Picture:
+def _encoded(image: Image.Image, settings: PictureSettings, most_bytes: int | None) -> Picture:
     if settings.grey:
         image = image.convert("L")
     kind: Format = settings.format or "jpeg"
@@ -85,7 +88,7 @@ def _encoded(image: Image.Image, settings: PictureSettings) -> Picture:
     side = min(settings.max_side, max(image.size))
     while True:
         data = _encode(_within(image, side), kind, quality)
-        if len(data) <= MOST_BYTES:
+        if most_bytes is None or len(data) <= most_bytes:
             return Picture(data, f"image/{kind}")
         if kind != "png" and quality > _POOREST:
             quality = max(_POOREST, quality - 15)
@@ -94,7 +97,7 @@ def _encoded(image: Image.Image, settings: PictureSettings) -> Picture:
         else:
             raise PageUnreadable(
                 f"The picture has {len(data):,} bytes as {kind} even at {side} pixels, more than "
-                f"the {MOST_BYTES:,} that models take; put a simpler copy in its place."
+                f"the {most_bytes:,} that models take; put a simpler copy in its place."
             )
 
 
