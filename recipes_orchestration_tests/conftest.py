@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from .discovery_scans import reads, scans
+from .hub_fixtures import hub, hub_api, hub_server
 from .ledger_fixtures import ledger, ledger_url
 from .postgres_server import postgres_server, postgres_url
 from .rehearsal_fixtures import rehearsal, rehearsal_server
@@ -24,6 +25,9 @@ from .slurm_site import (
 
 __all__ = [
     "accounting_of_the_session",
+    "hub",
+    "hub_api",
+    "hub_server",
     "ledger",
     "ledger_url",
     "postgres_server",

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from .hub import HubSide
+from .hub_desk import HUB_ORGANIZATION, HUB_TOKEN, HUB_USER
+from .hub_script import HubScript
 from .script import CancelLines, Script
-from .server import PROVIDERS, Rehearsal, running_rehearsal
+from .server import HUB, PROVIDERS, Rehearsal, running_rehearsal
 
-__all__ = ["PROVIDERS", "CancelLines", "Rehearsal", "Script", "running_rehearsal"]
+__all__ = [
+    "HUB",
+    "HUB_ORGANIZATION",
+    "HUB_TOKEN",
+    "HUB_USER",
+    "PROVIDERS",
+    "CancelLines",
+    "HubScript",
+    "HubSide",
+    "Rehearsal",
+    "Script",
+    "running_rehearsal",
+]

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from ..errors import ConfigError
+from .hub_script import HubScript
 from .script import Script
-from .server import PROVIDERS, Rehearsal, running_rehearsal
+from .server import HUB, PROVIDERS, Rehearsal, running_rehearsal, script_kind
 
 __all__ = ["read_scripts", "rehearse"]
 
-_SCRIPTS = TypeAdapter(dict[str, Script])
+_SCRIPTS = TypeAdapter(dict[str, JsonValue])
 
 
 def rehearse(
@@ -46,10 +47,11 @@ def rehearse(
         ) from error
 
 
-def read_scripts(file: Path, providers: Sequence[str]) -> dict[str, Script]:
+def read_scripts(file: Path, providers: Sequence[str]) -> dict[str, Script | HubScript]:
     """The scripts of a JSON file, `{"openai": {...}}`. Raises `ConfigError`."""
     try:
-        scripts = _SCRIPTS.validate_json(file.read_bytes())
+        written = _SCRIPTS.validate_json(file.read_bytes())
+        scripts = {name: script_kind(name).model_validate(each) for name, each in written.items()}
     except (OSError, ValidationError) as error:
         raise ConfigError(
             f"{file} is not a file of scripts: {error}. Write {{provider: {{...}}}} as JSON."
@@ -61,9 +63,10 @@ def read_scripts(file: Path, providers: Sequence[str]) -> dict[str, Script]:
 
 def _providers(names: str) -> tuple[str, ...]:
     wanted = tuple(name.strip() for name in names.split(",") if name.strip()) or _possible()
-    if strange := [name for name in wanted if name not in PROVIDERS]:
+    known = (*PROVIDERS, HUB)
+    if strange := [name for name in wanted if name not in known]:
         raise ConfigError(
-            f"There is no provider {strange[0]} to rehearse. There are: {', '.join(PROVIDERS)}."
+            f"There is no provider {strange[0]} to rehearse. There are: {', '.join(known)}."
         )
     return wanted
 

@@ -18,16 +18,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..errors import ConfigError
 from .anthropic import AnthropicSide
 from .bedrock import BedrockSide
 from .bedrock_store import BUCKET, REGION, SECRET
 from .bedrock_store import KEY as AWS_KEY
 from .gemini import GeminiSide
+from .hub import HubSide
+from .hub_desk import HUB_TOKEN
+from .hub_script import HubScript
 from .openai import OpenaiSide
 from .script import Script
 from .side import Side
 
-__all__ = ["PROVIDERS", "Rehearsal", "running_rehearsal"]
+__all__ = ["HUB", "PROVIDERS", "Rehearsal", "running_rehearsal"]
 
 _SIDES: Mapping[str, type[Side]] = {
     "anthropic": AnthropicSide,
@@ -36,6 +40,7 @@ _SIDES: Mapping[str, type[Side]] = {
     "bedrock": BedrockSide,
 }
 PROVIDERS = tuple(_SIDES)
+HUB = "hub"  # started only where it is named, because every download of a model asks HF_ENDPOINT
 KEY = "rehearsal-key"
 
 
@@ -53,14 +58,18 @@ class Rehearsal:
     def __init__(
         self,
         providers: Sequence[str] = PROVIDERS,
-        scripts: Mapping[str, Script] | None = None,
+        scripts: Mapping[str, Script | HubScript] | None = None,
         *,
         port: int = 0,
     ) -> None:
-        self.sides: dict[str, Side] = {name: _SIDES[name]() for name in providers}
+        self.port = port
+        self.sides: dict[str, Side | HubSide] = {
+            name: HubSide() if name == HUB else _SIDES[name]() for name in providers
+        }
+        if HUB in self.sides:
+            self.hub.located(self.url)
         for name, script in (scripts or {}).items():
             self.script(name, script)
-        self.port = port
 
     @property
     def url(self) -> str:
@@ -69,11 +78,29 @@ class Rehearsal:
 
     def base_url(self, provider: str) -> str:
         """Where the provider's SDK finds it."""
+        if provider == HUB:
+            return self.url
         return f"{self.url}/{provider}" + ("/v1" if provider == "openai" else "")
 
-    def script(self, provider: str, script: Script) -> None:
-        """Says how a provider behaves from now on."""
-        self.sides[provider].set_script(script)
+    @property
+    def hub(self) -> HubSide:
+        """The Hugging Face hub, with what a test may do to it. Only when it is rehearsed."""
+        hub = self.sides[HUB]
+        assert isinstance(hub, HubSide)
+        return hub
+
+    def script(self, provider: str, script: Script | HubScript) -> None:
+        """Says how a provider behaves from now on. Raises `ConfigError` for another's script."""
+        match self.sides[provider], script:
+            case HubSide() as hub, HubScript():
+                hub.set_script(script)
+            case Side() as side, Script():
+                side.set_script(script)
+            case _:
+                raise ConfigError(
+                    f"A {type(script).__name__} is no script for {provider}. "
+                    "Give the hub a HubScript and all others a Script."
+                )
 
     def counts(self, provider: str | None = None, *, hashes: bool = False) -> dict[str, Any]:
         """What was asked of each provider, or of one."""
@@ -102,6 +129,11 @@ class Rehearsal:
         if "gemini" in self.sides:
             found["GOOGLE_GEMINI_BASE_URL"] = self.base_url("gemini")
             found["GEMINI_API_KEY"] = KEY
+        if HUB in self.sides:
+            found["HF_ENDPOINT"] = self.base_url(HUB)
+            found["HF_TOKEN"] = HUB_TOKEN
+            found["HF_HUB_DISABLE_TELEMETRY"] = "1"
+            found["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
         bedrock = self.sides.get("bedrock")
         if isinstance(bedrock, BedrockSide):
             found["AWS_ENDPOINT_URL_BEDROCK"] = self.base_url("bedrock")
@@ -126,9 +158,14 @@ class Rehearsal:
 
     def app(self) -> Starlette:
         """The web application."""
-        mounts = [Mount(f"/{name}", routes=side.routes()) for name, side in self.sides.items()]
+        mounts = [
+            Mount(f"/{name}", routes=side.routes())
+            for name, side in self.sides.items()
+            if name != HUB
+        ]
+        root = self.hub.routes() if HUB in self.sides else []
         handlers: Any = {ClientDisconnect: _gone}
-        return Starlette(routes=[*self._control(), *mounts], exception_handlers=handlers)
+        return Starlette(routes=[*self._control(), *mounts, *root], exception_handlers=handlers)
 
     def _control(self) -> list[Route]:
         side = "/_rehearsal/{provider}"
@@ -147,11 +184,11 @@ class Rehearsal:
         return JSONResponse({})
 
     async def _script(self, request: Request) -> Response:
-        side = self.sides.get(request.path_params["provider"])
-        if side is None:
+        name = request.path_params["provider"]
+        if name not in self.sides:
             return _no_provider(request)
         try:
-            side.set_script(Script.model_validate_json(await request.body()))
+            self.script(name, script_kind(name).model_validate_json(await request.body()))
         except ValidationError as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         return JSONResponse({})
@@ -206,6 +243,11 @@ async def _gone(_: Request, __: Exception) -> Response:
     return Response(status_code=499)
 
 
+def script_kind(provider: str) -> type[Script] | type[HubScript]:
+    """The model that a provider's script is read with."""
+    return HubScript if provider == HUB else Script
+
+
 def _no_provider(request: Request) -> Response:
     words = f"There is no provider {request.path_params['provider']} in this rehearsal."
     return JSONResponse({"error": words}, status_code=404)
@@ -224,7 +266,7 @@ def listening_socket(port: int) -> socket.socket:
 @contextmanager
 def running_rehearsal(
     providers: Sequence[str] = PROVIDERS,
-    scripts: Mapping[str, Script] | None = None,
+    scripts: Mapping[str, Script | HubScript] | None = None,
     *,
     port: int = 0,
 ) -> Generator[Rehearsal]:
