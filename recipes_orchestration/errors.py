@@ -18,6 +18,7 @@ __all__ = [
     "Refused",
     "SourceError",
     "StepError",
+    "Unreachable",
 ]
 
 
@@ -66,6 +67,17 @@ class Refused(ProviderError):
         super().__init__(words)
         self.account = account
         self.retry_after = retry_after
+
+
+class Unreachable(ProviderError):
+    """A place could not be asked at all: nothing was sent there and nothing is known of its tasks.
+
+    `connect`: a person must open the connection; until then the place is paused with the words.
+    """
+
+    def __init__(self, words: str, *, connect: bool = False) -> None:
+        super().__init__(words)
+        self.connect = connect
 
 
 class InDoubt(ProviderError):

@@ -335,6 +335,7 @@ def head(*, seconds: float) -> TaskHead:
         created_at=now - timedelta(seconds=seconds),
         sent_at=now - timedelta(seconds=seconds),
         heartbeat_at=None,
+        ended_at=None,
         slot=True,
         stopped=None,
         stopped_at=None,

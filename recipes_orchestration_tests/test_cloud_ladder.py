@@ -414,7 +414,7 @@ def _packed_bytes(engine: Engine) -> int:
     stage = stage_named(engine)
     view = look(engine, stage.recipe, "a/0001")
     place = engine.place(stage.place)
-    (package,) = place.pack(task_spec(engine, stage, view, plan_work(view, ("read",))))
+    ((package,),) = place.pack(task_spec(engine, stage, view, plan_work(view, ("read",))))
     size = package.content.size
     place.discard(package)
     return size

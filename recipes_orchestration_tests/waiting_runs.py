@@ -91,15 +91,15 @@ class RemotePlace:
     def takes_slot(self, pages: int, *, now: bool) -> bool:
         return True
 
-    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Package]:
-        yield Package(tuple(page.page_id for page in spec.pages), slot=True)
+    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Sequence[Package]]:
+        yield [Package(tuple(page.page_id for page in spec.pages), slot=True)]
 
     def discard(self, package: Package) -> None:
         pass
 
-    def submit(self, name: str, package: Package) -> str:
-        self.states[f"id-{name}"] = State.RUNNING
-        return f"id-{name}"
+    def submit(self, names: Sequence[str], packages: Sequence[Package]) -> Sequence[str]:
+        self.states |= {f"id-{name}": State.RUNNING for name in names}
+        return [f"id-{name}" for name in names]
 
     def find(self, sought: Sought) -> str | None:
         return None
@@ -112,6 +112,9 @@ class RemotePlace:
         yield from ()
 
     def bill(self, remote_id: str) -> None:
+        return None
+
+    def report(self, remote_id: str) -> None:
         return None
 
     def cancel(self, remote_id: str) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from ..errors import ProviderError, RecipesError
+from ..errors import ProviderError, RecipesError, Refused, Unreachable
 from ..ledger.bookings import Booking
 from ..ledger.tasks import TaskRow, TaskState
 from ..places.place import Standing, State
 from .engine import Engine
 from .land import TaskPages, land_chunk
+from .pausing import pause_place
 from .standing import standings
 from .work import sent_task
 
@@ -61,15 +62,15 @@ def adopt(engine: Engine, tasks: Sequence[TaskRow]) -> Adopted:
 def _failed(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted) -> None:
     place = engine.place(task.place)
     if standing.account:
-        until = None
-        if standing.retry_after is not None:
-            until = datetime.now(UTC) + timedelta(seconds=standing.retry_after)
-        engine.ledger.pauses.pause(task.place, standing.words, until)
+        refused = Refused(standing.words, account=True, retry_after=standing.retry_after)
+        pause_place(engine, task.place, refused)
         engine.ledger.tasks.dropped(task.id, standing.words)
         return
     if task.remote_id is not None:
         place.cancel(task.remote_id)
     engine.ledger.tasks.dropped(task.id, standing.words)
+    if task.remote_id is not None:
+        place.forget(task.remote_id)
     adopted.failure = standing.words
 
 
@@ -79,6 +80,9 @@ def _ended(engine: Engine, task: TaskRow, adopted: Adopted) -> None:
         return
     try:
         adopted.landed += land(engine, task)
+    except Unreachable as error:  # no fault of the results
+        pause_place(engine, task.place, error)
+        adopted.open.append(task)
     except ProviderError as error:
         adopted.open.append(task)
         failed = engine.ledger.tasks.fetch_failed(task.id)
@@ -91,8 +95,8 @@ def _ended(engine: Engine, task: TaskRow, adopted: Adopted) -> None:
             )
             engine.ledger.tasks.hold(task.id, words)
             adopted.failure = words
-        return
-    close(engine, task)
+    else:
+        close(engine, task)
 
 
 def land(engine: Engine, task: TaskRow) -> int:
@@ -112,6 +116,7 @@ def close(engine: Engine, task: TaskRow) -> None:
     for step in task.fingerprints:
         engine.library.compact(task.recipe, step, task.batch)
     book(engine, task)
+    _tell(engine, task)
     engine.ledger.tasks.landed(task.id)
     engine.place(task.place).forget(task.remote_id or "")
 
@@ -140,6 +145,16 @@ def book(engine: Engine, task: TaskRow) -> None:
             booked_at=datetime.now(UTC),
         )
     )
+
+
+def _tell(engine: Engine, task: TaskRow) -> None:
+    """Keeps what the far side told of the task, and passes it on to whoever listens."""
+    report = engine.place(task.place).report(task.remote_id or "")
+    if report is None:
+        return
+    engine.ledger.tasks.reported(task.id, report.facts)
+    if engine.on_report is not None:
+        engine.on_report(task, report)
 
 
 def give_up(engine: Engine, task: TaskRow) -> None:

@@ -165,7 +165,7 @@ def _longer(pause: float, poll_seconds: float, seen: Seen) -> float:
 
 def _raise_if_paused(engine: Engine, stage: Stage) -> None:
     pause = engine.ledger.pauses.of(stage.place)
-    if pause is not None and pause.until is None:
+    if pause is not None and pause.until is None and not pause.until_reached:
         raise PlaceError(engine.paused(stage.place) or pause.words)
 
 

@@ -1,9 +1,9 @@
-"""The heartbeat of a task that is being sent."""
+"""The heartbeat of tasks that are being sent."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from ..ledger.tasks import TaskRow
@@ -16,13 +16,14 @@ BEAT_EVERY = 10.0
 
 
 @contextmanager
-def beating(engine: Engine, task: TaskRow) -> Generator[None]:
-    """Says all the while that this process is at work on the task, however long it takes."""
+def beating(engine: Engine, tasks: Sequence[TaskRow]) -> Generator[None]:
+    """Says all the while that this process is at work on the tasks, however long it takes."""
+    ids = [task.id for task in tasks]
     done = threading.Event()
 
     def beat() -> None:
         while not done.wait(BEAT_EVERY):
-            engine.ledger.tasks.beat([task.id], engine.owner)
+            engine.ledger.tasks.beat(ids, engine.owner)
 
     thread = threading.Thread(target=beat, daemon=True, name="recipes-beat")
     thread.start()

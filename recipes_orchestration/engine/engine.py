@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import uuid4
 
 from ..ledger.database import Ledger, open_ledger
+from ..ledger.task_rows import TaskRow
 from ..library.library import Library
 from ..pages.source import Source
 from ..place_settings import CloudSettings
-from ..places.place import Place
+from ..places.place import Place, Report
 from ..places.processes import this_process
 from ..project import Project
 from ..recipe import Recipe
@@ -20,13 +22,15 @@ from .opening import open_place
 
 __all__ = ["Engine", "open_engine"]
 
+LAND_EVERY_MINUTES = 10.0
+
 
 @dataclass
 class Engine:
     """One project with its ledger, library and places. `owner` names it in the ledger.
 
     `fetch_again` is from when on the results of a task may be fetched again, by its id, in seconds
-    of the monotonic clock.
+    of the monotonic clock. `on_report` is told what the far side said of a task that has landed.
     """
 
     project: Project
@@ -35,6 +39,7 @@ class Engine:
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     owner: str = field(default_factory=lambda: f"{this_process()}/{uuid4().hex[:12]}")
     fetch_again: dict[str, float] = field(default_factory=dict[str, float])
+    on_report: Callable[[TaskRow, Report], None] | None = None
 
     def stage_of(self, recipe: Recipe, step: str) -> Stage:
         """The stage that runs the step."""
@@ -66,6 +71,8 @@ class Engine:
             return None
         if pause.until is not None:
             return f"{place} is paused until {pause.until:%H:%M} UTC: {pause.words}"
+        if pause.until_reached:
+            return f"{place} is paused: {pause.words}"
         return f"{place} is paused: {pause.words} Mend it, then run: recipes resume {place}"
 
     def slots(self, place: str) -> int | None:
@@ -77,6 +84,11 @@ class Engine:
         """How pages go on whose time at the place was over: `batch`, `calls` or `hold`."""
         settings = self.project.places.get(place)
         return settings.on_expired if isinstance(settings, CloudSettings) else "batch"
+
+    def land_every(self, place: str) -> timedelta:
+        """A stage of several tasks lands those that have ended so long after the first of them."""
+        settings = self.project.places.get(place)
+        return timedelta(minutes=getattr(settings, "land_every", LAND_EVERY_MINUTES))
 
     def close(self) -> None:
         """Ends the workers of the places and the connections to the ledger."""

@@ -11,12 +11,16 @@ from decimal import Decimal
 from ..ledger.holds import Failure
 from ..ledger.tasks import TaskRow
 from ..library.results import Result
+from ..place_settings import CloudSettings
 from ..places.place import Chunk
 from ..recipe import page_key
-from ..runner.work import UNANSWERED, FailureKind, Outcome
+from ..runner.work import CUT_SHORT, UNANSWERED, FailureKind, Outcome
 from .engine import Engine
 
-__all__ = ["TaskPages", "land_chunk"]
+__all__ = ["CUT_SHORT_TRIES", "TaskPages", "land_chunk"]
+
+CUT_SHORT_TRIES = 3
+"""A page whose job ended without it goes so often in all, then it is held."""
 
 # Failures that no page is to blame for: no attempt is counted.
 _UNCOUNTED = (FailureKind.ACCOUNT, FailureKind.STOPPED)
@@ -158,6 +162,11 @@ def _failures(
 
 def _is_held(engine: Engine, task: TaskRow, kind: FailureKind, attempts: int) -> bool:
     """Whether the page waits for a person now."""
-    if kind is FailureKind.UNREADABLE or attempts >= engine.project.limits.tries:
+    tries = engine.project.limits.tries
+    if kind in CUT_SHORT and not isinstance(engine.project.places.get(task.place), CloudSettings):
+        # Its task ended before the page was done, and each further one may have more time or
+        # memory.
+        tries = max(tries, CUT_SHORT_TRIES)
+    if kind is FailureKind.UNREADABLE or attempts >= tries:
         return True
     return kind in UNANSWERED and engine.on_expired(task.place) == "hold"

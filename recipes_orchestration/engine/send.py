@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from ..errors import PlaceError, ProviderError, Refused
-from ..ledger.tasks import NoSlot, TaskRow
+from ..errors import InDoubt, PlaceError, ProviderError, Refused, Unreachable
+from ..ledger.tasks import TaskRow
 from ..places.place import Chunk, Package, Place, Sought
-from ..recipe import canonical_json, digest
 from ..runner.work import UNANSWERED
 from ..stages import Stage
 from .beat import beating
 from .engine import Engine
 from .land import land_chunk
 from .look import BatchView, PageState
+from .pausing import pause_place
+from .preparing import NO_SLOT, Work, prepare
 from .reuse import reuse_results
-from .work import sent_record, task_spec
+from .work import task_spec
 
 __all__ = ["Sending", "plan_work", "send", "sought"]
-
-Work = dict[str, tuple[str, ...]]
 
 
 @dataclass
@@ -128,12 +127,13 @@ def _send_part(
     if no_slot():
         return
     spec = task_spec(engine, stage, view, part)
-    with closing(place.pack(spec, now=now)) as packages:  # pyright: ignore[reportArgumentType]
-        for package in packages:
+    with closing(place.pack(spec, now=now)) as groups:  # pyright: ignore[reportArgumentType]
+        for packages in groups:
             try:
-                _send_package(engine, stage, view, part, package, sending)
+                _send_group(engine, stage, view, part, packages, sending)
             finally:
-                place.discard(package)
+                for package in packages:
+                    place.discard(package)
             if sending.stops or no_slot():
                 return
 
@@ -142,104 +142,87 @@ def _slot_words(place: Place) -> str:
     return f"Waiting for a slot at {place.name}: {place.max_open} batches are open (max_open)."
 
 
-def _send_package(
+def _send_group(
     engine: Engine,
     stage: Stage,
     view: BatchView,
     part: Work,
-    package: Package,
+    packages: Sequence[Package],
     sending: Sending,
 ) -> None:
-    place = engine.place(stage.place)
-    shas = {view.pages[page_id].sha256 for page_id in package.page_ids}
-    work = {page: chain for page, chain in part.items() if view.pages[page].sha256 in shas}
-    task = _prepare(engine, stage, view, work, package, sending)
-    if task is None:
+    works = [_work_of(view, part, package) for package in packages]
+    tasks = prepare(engine, stage, view, works, packages)
+    if tasks is NO_SLOT:
+        sending.waiting = _slot_words(engine.place(stage.place))
         return
-    if _landed_meanwhile(engine, view, work):
-        engine.ledger.tasks.dropped(task.id, "a rival landed some of it before it was sent")
+    if not tasks:
         sending.rival = True
         return
-    if package.decided:
-        sending.landed += land_chunk(engine, task, Chunk(0, package.decided))
-    if not package.pages:
-        engine.ledger.tasks.landed(task.id)
+    whole = {page_id: chain for work in works for page_id, chain in work.items()}
+    if _landed_meanwhile(engine, view, whole):
+        for task in tasks:
+            engine.ledger.tasks.dropped(task.id, "a rival landed some of it before it was sent")
+        sending.rival = True
         return
-    _submit(engine, place, task, package, sending)
+    group: list[tuple[TaskRow, Package]] = []
+    for task, package in zip(tasks, packages, strict=True):
+        if package.decided:
+            sending.landed += land_chunk(engine, task, Chunk(0, package.decided))
+        if package.pages:
+            group.append((task, package))
+        else:
+            engine.ledger.tasks.landed(task.id)
+    if group:
+        _submit(engine, engine.place(stage.place), group, sending)
 
 
-def _prepare(
-    engine: Engine,
-    stage: Stage,
-    view: BatchView,
-    work: Work,
-    package: Package,
-    sending: Sending,
-) -> TaskRow | None:
-    place = engine.place(stage.place)
-    steps = tuple(each for each in view.steps if any(each in chain for chain in work.values()))
-    attempt = engine.ledger.tasks.last_attempt(view.recipe.name, stage.name, view.batch) + 1
-    keys = {view.steps[step].keys[page] for page, chain in work.items() for step in chain}
-    try:
-        task = engine.ledger.tasks.prepare(
-            name=_task_name(stage, view, keys, attempt),
-            recipe=view.recipe.name,
-            stage=stage.name,
-            source=view.source,
-            batch=view.batch,
-            place=stage.place,
-            attempt=attempt,
-            fingerprints={step: view.steps[step].fingerprint for step in steps},
-            pages=[(page_id, view.pages[page_id].sha256) for page_id in work],
-            claims=keys,
-            owner=engine.owner,
-            sent=sent_record(view, steps, package),
-            calls=package.calls,
-            slot=package.slot,
-            slots=place.max_open,
-        )
-    except NoSlot:
-        sending.waiting = _slot_words(place)
-        return None
-    sending.rival = task is None
-    return task
+def _work_of(view: BatchView, part: Work, package: Package) -> Work:
+    shas = {view.pages[page_id].sha256 for page_id in package.page_ids}
+    return {page: chain for page, chain in part.items() if view.pages[page].sha256 in shas}
 
 
 def _submit(
-    engine: Engine, place: Place, task: TaskRow, package: Package, sending: Sending
+    engine: Engine, place: Place, group: Sequence[tuple[TaskRow, Package]], sending: Sending
 ) -> None:
-    """Asks the place, unless it already has a task of that name, and writes the id down."""
+    """Asks the place, unless it already has tasks of those names, and writes the ids down."""
+    tasks = [task for task, _ in group]
     try:
-        with beating(engine, task):
-            remote_id = _find_or_submit(engine, place, task, package)
-    except Refused as refused:
-        engine.ledger.tasks.dropped(task.id, str(refused))
-        if not refused.account:
-            raise PlaceError(
-                f"{place.name} refused a batch of {len(package.pages)} pages: {refused}"
-            ) from refused
-        until = None
-        if refused.retry_after is not None:
-            until = datetime.now(UTC) + timedelta(seconds=refused.retry_after)
-        engine.ledger.pauses.pause(place.name, str(refused), until)
-        sending.waiting = engine.paused(place.name)
+        with beating(engine, tasks):
+            remote_ids = _find_or_submit(engine, place, group)
+    except (Refused, Unreachable) as error:  # nothing was sent
+        for task in tasks:
+            engine.ledger.tasks.dropped(task.id, str(error))
+        if not pause_place(engine, place.name, error):
+            pages = sum(len(package.pages) for _, package in group)
+            raise PlaceError(f"{place.name} refused a batch of {pages} pages: {error}") from error
+        sending.waiting = engine.paused(place.name) or str(error)
         return
     except ProviderError as error:
-        # It may have been accepted: the task stays as it is and is looked for by its name, once
-        # the place has had its time from now on to show it.
-        engine.ledger.tasks.beat([task.id], engine.owner)
-        sending.waiting = f"It is not known whether {place.name} took task {task.name}: {error}"
+        # It may have been accepted: the tasks stay as they are and are looked for by their names,
+        # once the place has had its time from now on to show them.
+        engine.ledger.tasks.beat([task.id for task in tasks], engine.owner)
+        names = tasks[0].array or tasks[0].name
+        sending.waiting = f"It is not known whether {place.name} took task {names}: {error}"
         return
-    engine.ledger.tasks.sent(task.id, remote_id)
-    sending.sent += 1
+    for task, remote_id in zip(tasks, remote_ids, strict=True):
+        engine.ledger.tasks.sent(task.id, remote_id)
+    sending.sent += len(tasks)
 
 
-def _find_or_submit(engine: Engine, place: Place, task: TaskRow, package: Package) -> str:
-    if _was_asked_before(task):
-        found = place.find(sought(engine, task))
-        if found is not None:
-            return found
-    return place.submit(task.name, package)
+def _find_or_submit(
+    engine: Engine, place: Place, group: Sequence[tuple[TaskRow, Package]]
+) -> Sequence[str]:
+    if any(_was_asked_before(task) for task, _ in group):
+        found = [place.find(sought(engine, task)) for task, _ in group]
+        there = [remote_id for remote_id in found if remote_id is not None]
+        if len(there) == len(group):
+            return there
+        if there:
+            raise InDoubt(
+                f"{place.name} has {len(there)} of the {len(group)} tasks of this name; they are "
+                "looked for again before anything is sent."
+            )
+    return place.submit([task.name for task, _ in group], [package for _, package in group])
 
 
 def _was_asked_before(task: TaskRow) -> bool:
@@ -272,9 +255,3 @@ def _landed_meanwhile(engine: Engine, view: BatchView, work: Mapping[str, tuple[
         ):
             return True
     return reuse_results(engine, view, steps) > 0
-
-
-def _task_name(stage: Stage, view: BatchView, keys: set[str], attempt: int) -> str:
-    """Names the task by what it will do, so that two processes that plan alike name it alike."""
-    parts = [view.recipe.name, stage.name, view.source, view.batch, sorted(keys), attempt]
-    return f"{stage.name}-{digest(canonical_json(parts))}"

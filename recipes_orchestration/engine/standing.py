@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from ..errors import ProviderError, RecipesError
+from ..errors import ProviderError, RecipesError, Unreachable
 from ..ledger.tasks import TaskHead, TaskRow
 from ..places.place import Place, Standing, State
 from ..places.processes import process_lives
 from .beat import BEAT_EVERY
 from .engine import Engine
+from .pausing import pause_place
 from .send import sought
 
 __all__ = ["FORGOTTEN", "LOST_AFTER", "OVERDUE", "AnyTask", "standings"]
@@ -55,20 +56,24 @@ def standings(engine: Engine, tasks: Iterable[AnyTask]) -> dict[str, Standing]:
             remote_id = task.remote_id or _found(engine, place, task, answer)
             if remote_id is not None:
                 ids[task.id] = remote_id
-        told = _ask(place, set(ids.values()))
+        told = _ask(engine, place, set(ids.values()))
         for task in here:
             if task.id in ids:
                 answer[task.id] = _judged(engine, place, task, ids[task.id], told[ids[task.id]])
     return answer
 
 
-def _ask(place: Place, remote_ids: set[str]) -> Mapping[str, Standing]:
+def _ask(engine: Engine, place: Place, remote_ids: set[str]) -> Mapping[str, Standing]:
     if not remote_ids:
         return {}
     try:
-        return place.statuses(remote_ids)
+        told = place.statuses(remote_ids)
     except RecipesError as error:
+        if isinstance(error, Unreachable) and error.connect:
+            pause_place(engine, place.name, error)
         return dict.fromkeys(remote_ids, Standing(State.RUNNING, str(error)))
+    engine.ledger.pauses.reached(place.name)
+    return told
 
 
 def _found(engine: Engine, place: Place, task: AnyTask, answer: dict[str, Standing]) -> str | None:

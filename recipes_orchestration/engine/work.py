@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 from ..ledger.pages import PageRow
 from ..ledger.tasks import TaskRow
+from ..library.paths import batch_path
 from ..places.place import Package, Sent
 from ..recipe import Step, page_key
 from ..runner.work import PageWork, TaskSpec
@@ -45,17 +46,64 @@ def task_spec(
         shas={page_id: view.pages[page_id].sha256 for page_id in work},
         fingerprints={name: step.fingerprint for name, step in view.steps.items()},
     )
-    return _spec(engine, wanted, view.pages, fetch=True)
+    spec = _spec(engine, wanted, view.pages, fetch=True)
+    if engine.place(stage.place).ends_here(None) or stage.steps[0].provider is not None:
+        return spec
+    return replace(
+        spec,
+        pages=_with_failures(engine, view, spec.pages),
+        seconds_per_page=_seconds_per_page(engine, stage),
+    )
 
 
-def sent_record(view: BatchView, steps: tuple[str, ...], package: Package) -> dict[str, Any]:
-    """What a task must remember so that its answers land as they were asked for."""
+def _with_failures(
+    engine: Engine, view: BatchView, pages: Sequence[PageWork]
+) -> tuple[PageWork, ...]:
+    """The pages with what became of them before, so that they go with more time or memory."""
+    failed = engine.ledger.holds.attempts_of(view.recipe.name, view.source, view.batch)
+    if not failed:
+        return tuple(pages)
+    told: list[PageWork] = []
+    for page in pages:
+        first = page.steps[0]
+        row = failed.get((page.page_id, first, view.steps[first].keys[page.page_id]))
+        told.append(
+            page if row is None else replace(page, attempts=row.attempts, failed=row.reason)
+        )
+    return tuple(told)
+
+
+def _seconds_per_page(engine: Engine, stage: Stage) -> float | None:
+    """What a page took there lately, all steps of the stage together."""
+    facts = engine.ledger.tasks.last_report(stage.recipe.name, stage.name, stage.place)
+    if facts is None:
+        return None
+    seconds = 0.0
+    for step in facts["steps"]:
+        worked = step["landed"] + step["failed"]
+        seconds += step["seconds"]["total"] / worked if worked else 0.0
+    return seconds or None
+
+
+def sent_record(
+    view: BatchView,
+    steps: tuple[str, ...],
+    work: Mapping[str, tuple[str, ...]],
+    package: Package,
+) -> dict[str, Any]:
+    """What a task must remember so that its answers land as they were asked for.
+
+    `chains` are the steps of those pages that do not go through all of them.
+    """
     needs = {need for step in steps for need in view.steps[step].step.needs}
-    return {
+    record: dict[str, Any] = {
         "steps": [asdict(view.steps[step].step) for step in steps],
         "needs": {need: view.steps[need].fingerprint for need in sorted(needs)},
         "group": dict(package.group),
     }
+    if chains := {page: list(chain) for page, chain in work.items() if chain != steps}:
+        record["chains"] = chains
+    return record
 
 
 def sent_task(engine: Engine, task: TaskRow) -> Sent:
@@ -77,12 +125,14 @@ def sent_task(engine: Engine, task: TaskRow) -> Sent:
 def _sent_spec(engine: Engine, task: TaskRow, record: Mapping[str, Any]) -> TaskSpec:
     rows = engine.ledger.pages.in_batch(task.source, task.batch)
     pages = {row.page_id: row for row in rows}
+    chains = record.get("chains", {})
+    steps = tuple(task.fingerprints)
     work = _Work(
         source=task.source,
         recipe=task.recipe,
         batch=task.batch,
         steps=tuple(_step(values) for values in record["steps"]),
-        chains={page: tuple(task.fingerprints) for page in task.calls or {} if page in pages},
+        chains={page: tuple(chains.get(page, steps)) for page in task.calls or {} if page in pages},
         shas=dict(task.pages),
         fingerprints={**record["needs"], **task.fingerprints},
     )
@@ -150,6 +200,8 @@ def _spec(engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bo
         reader=reader,
         import_path=str(engine.project.folder),
         max_pixels=engine.project.limits.max_pixels,
+        page_timeout=engine.project.limits.page_timeout,
+        folder=batch_path(work.source, work.batch),
     )
 
 

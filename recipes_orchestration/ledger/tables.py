@@ -22,7 +22,7 @@ __all__ = [
     "tasks",
 ]
 
-SCHEMA = "0002"
+SCHEMA = "0003"
 """The newest migration: the schema that this code reads and writes."""
 
 VERSION_TABLE = "ledger_version"
@@ -151,6 +151,10 @@ tasks = sa.Table(
     sa.Column("stopped_at", UtcTime()),
     sa.Column("held", sa.Text()),
     sa.Column("fetches", sa.Integer(), nullable=False, server_default=sa.text("0")),
+    # The group that it was sent in by one call; None when it was sent alone.
+    sa.Column("array", sa.Text()),
+    # What the far side told of its work, as JSON.
+    sa.Column("report", sa.JSON()),
     sa.UniqueConstraint("name"),
     sa.Index(None, "state"),
     sa.Index(None, "recipe", "stage", "batch"),
@@ -215,6 +219,8 @@ pauses = sa.Table(
     sa.Column("words", sa.Text(), nullable=False),
     sa.Column("since", UtcTime(), nullable=False),
     sa.Column("until", UtcTime()),
+    # It ends by itself as soon as the place answers again.
+    sa.Column("until_reached", sa.Boolean(), nullable=False, server_default=sa.false()),
 )
 
 runs = sa.Table(

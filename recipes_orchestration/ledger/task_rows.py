@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
@@ -17,11 +17,12 @@ __all__ = [
     "HEAD_COLUMNS",
     "OPEN_STATES",
     "TASK_COLUMNS",
+    "NewTask",
     "NoSlot",
     "TaskHead",
     "TaskRow",
     "TaskState",
-    "insert_task",
+    "insert_tasks",
     "slots_taken",
     "task_head",
     "task_row",
@@ -49,7 +50,8 @@ class TaskRow:
     watches over it, and said so last at `heartbeat_at`. `sent` is what landing needs to know of
     the steps as they were, `calls` the id of each page's call. `slot`: it takes one of the place's
     slots. `stopped` says why its end was asked for, `held` why it waits for a person, `fetches`
-    how often its results could not be fetched.
+    how often its results could not be fetched. `array` is the group that it was sent in, `report`
+    what the far side told of its work.
     """
 
     id: str
@@ -78,6 +80,23 @@ class TaskRow:
     stopped_at: datetime | None = None
     held: str | None = None
     fetches: int = 0
+    array: str | None = None
+    report: dict[str, Any] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task to be written: its `claims` are the keys that nobody else may send while it is open.
+
+    The rest is as in `TaskRow`.
+    """
+
+    name: str
+    fingerprints: Mapping[str, str]
+    pages: Sequence[Sequence[str]]
+    claims: Collection[str]
+    sent: Mapping[str, Any] | None = None
+    calls: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +116,12 @@ class TaskHead:
     created_at: datetime
     sent_at: datetime | None
     heartbeat_at: datetime | None
+    ended_at: datetime | None
     slot: bool
     stopped: str | None
     stopped_at: datetime | None
     held: str | None
+    array: str | None = None
 
 
 HEAD_COLUMNS = tuple(tasks.c[each.name] for each in fields(TaskHead))
@@ -134,40 +155,47 @@ class _Taken(Exception):
     pass
 
 
-def insert_task(
-    database: Database, task: TaskRow, keys: Collection[str], slots: int | None = None
-) -> TaskRow | None:
-    """Writes the task and its claims; None, with nothing written, when its name or a key is taken.
+def insert_tasks(
+    database: Database,
+    group: Sequence[tuple[TaskRow, Collection[str]]],
+    slots: int | None = None,
+) -> list[TaskRow] | None:
+    """Writes tasks with their claims, all or none; None when a name or a key is taken.
 
     The name of a task that was dropped before any place answered for it is free again: the row
-    keeps the moment at which it was first asked for. Raises `NoSlot` when the task takes a slot
-    and `slots` tasks of its place have one.
+    keeps the moment at which it was first asked for. Raises `NoSlot` when the tasks take a slot,
+    one for all of them, and `slots` are taken at their place.
     """
-    # Always in one order, so that two which want the same keys cannot wait for each other.
-    wanted = [{"key": key, "task_id": task.id} for key in sorted(set(keys))]
 
-    def work(connection: sa.Connection) -> TaskRow:
-        if task.slot and slots is not None:
-            one_at_a_time(connection, "recipes slots", task.place)
-            if slots_taken(connection, task.place) >= slots:
+    def work(connection: sa.Connection) -> list[TaskRow]:
+        first = group[0][0]
+        if first.slot and slots is not None:
+            one_at_a_time(connection, "recipes slots", first.place)
+            if slots_taken(connection, first.place) >= slots:
                 raise NoSlot
-        row = replace(task, created_at=_first_asked(connection, task))
-        new = insert_into(connection, tasks).values(_values(row)).on_conflict_do_nothing()
-        if connection.execute(new).rowcount != 1:
-            raise _Taken
-        if not wanted:
-            return row
-        connection.execute(insert_into(connection, claims).on_conflict_do_nothing(), wanted)
-        # Counted anew: what a driver reports for many rows at once differs between them.
-        mine = sa.select(sa.func.count()).where(claims.c.task_id == task.id)
-        if connection.scalar(mine) != len(wanted):
-            raise _Taken
-        return row
+        return [_insert(connection, task, keys) for task, keys in group]
 
     try:
         return database.write(work)
     except _Taken:
         return None
+
+
+def _insert(connection: sa.Connection, task: TaskRow, keys: Collection[str]) -> TaskRow:
+    row = replace(task, created_at=_first_asked(connection, task))
+    new = insert_into(connection, tasks).values(_values(row)).on_conflict_do_nothing()
+    if connection.execute(new).rowcount != 1:
+        raise _Taken
+    # Always in one order, so that two which want the same keys cannot wait for each other.
+    wanted = [{"key": key, "task_id": task.id} for key in sorted(set(keys))]
+    if not wanted:
+        return row
+    connection.execute(insert_into(connection, claims).on_conflict_do_nothing(), wanted)
+    # Counted anew: what a driver reports for many rows at once differs between them.
+    mine = sa.select(sa.func.count()).where(claims.c.task_id == task.id)
+    if connection.scalar(mine) != len(wanted):
+        raise _Taken
+    return row
 
 
 def _values(task: TaskRow) -> dict[str, Any]:
@@ -176,8 +204,9 @@ def _values(task: TaskRow) -> dict[str, Any]:
 
 
 def slots_taken(connection: sa.Connection, place: str) -> int:
-    """How many open tasks of the place have a slot."""
-    taken = sa.select(sa.func.count()).where(
+    """How many slots of the place are taken by open tasks; those of one array share theirs."""
+    shared = sa.func.count(sa.distinct(sa.func.coalesce(tasks.c.array, tasks.c.id)))
+    taken = sa.select(shared).where(
         tasks.c.place == place, tasks.c.slot, tasks.c.state.in_(OPEN_STATES)
     )
     return connection.scalar(taken) or 0

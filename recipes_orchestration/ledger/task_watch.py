@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
 from ..errors import LedgerError
 from .connection import Database, portions
 from .tables import tasks
-from .task_rows import OPEN_STATES, TASK_COLUMNS, TaskRow, task_row
+from .task_rows import OPEN_STATES, TASK_COLUMNS, TaskRow, TaskState, task_row
 from .words import kept_words
 
 __all__ = ["TaskWatch"]
@@ -41,6 +42,23 @@ class TaskWatch:
         """Counts a failed fetch of the task's results; gives how many there were."""
         self._change(id, fetches=tasks.c.fetches + 1)
         return self._existing(id).fetches
+
+    def reported(self, id: str, facts: Mapping[str, Any]) -> bool:
+        """Keeps what the far side told of its work on the task."""
+        return self._change(id, report=dict(facts))
+
+    def last_report(self, recipe: str, stage: str, place: str) -> dict[str, Any] | None:
+        """What the far side told last of the stage, of any batch."""
+        query = (
+            sa.select(tasks.c.report)
+            .where(tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.place == place)
+            .where(tasks.c.state == TaskState.landed, tasks.c.ended_at.is_not(None))
+            .where(tasks.c.report.is_not(None))
+            .order_by(tasks.c.landed_at.desc())
+            .limit(1)
+        )
+        with self._database.reading() as connection:
+            return connection.scalar(query)
 
     def release(self, recipe: str, stage: str | None = None, batch: str | None = None) -> int:
         """Held tasks of the recipe are asked about again; gives how many."""

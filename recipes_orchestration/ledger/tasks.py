@@ -16,11 +16,12 @@ from .task_rows import (
     HEAD_COLUMNS,
     OPEN_STATES,
     TASK_COLUMNS,
+    NewTask,
     NoSlot,
     TaskHead,
     TaskRow,
     TaskState,
-    insert_task,
+    insert_tasks,
     slots_taken,
     task_head,
     task_row,
@@ -28,7 +29,7 @@ from .task_rows import (
 from .task_watch import TaskWatch
 from .words import kept_words
 
-__all__ = ["OPEN_STATES", "NoSlot", "TaskBook", "TaskHead", "TaskRow", "TaskState"]
+__all__ = ["OPEN_STATES", "NewTask", "NoSlot", "TaskBook", "TaskHead", "TaskRow", "TaskState"]
 
 _GOING_ON = (TaskState.preparing, TaskState.open)
 
@@ -65,32 +66,63 @@ class TaskBook(TaskWatch):
         processes that ask at once exactly one gets the task. Raises `NoSlot` when it takes a slot
         and the place's `slots` are taken.
         """
-        now = datetime.now(UTC)
-        row = TaskRow(
-            id=uuid.uuid4().hex,
-            name=name,
-            recipe=recipe,
-            stage=stage,
-            source=source,
-            batch=batch,
-            place=place,
-            state=TaskState.preparing,
-            remote_id=None,
-            attempt=attempt,
-            fingerprints=dict(fingerprints),
-            pages=tuple((page_id, sha256) for page_id, sha256 in pages),
-            owner=owner,
-            message=None,
-            created_at=now,
-            sent_at=None,
-            heartbeat_at=now,
-            ended_at=None,
-            landed_at=None,
-            sent=None if sent is None else dict(sent),
-            calls=None if calls is None else dict(calls),
-            slot=slot,
+        task = NewTask(name, fingerprints, pages, claims, sent, calls)
+        whole = {"recipe": recipe, "stage": stage, "source": source, "batch": batch}
+        made = self.prepare_all(
+            [task], **whole, place=place, attempt=attempt, owner=owner, slot=slot, slots=slots
         )
-        return insert_task(self._database, row, claims, slots)
+        return None if made is None else made[0]
+
+    def prepare_all(
+        self,
+        group: Sequence[NewTask],
+        *,
+        recipe: str,
+        stage: str,
+        source: str,
+        batch: str,
+        place: str,
+        attempt: int,
+        owner: str,
+        slot: bool = False,
+        slots: int | None = None,
+        array: str | None = None,
+    ) -> list[TaskRow] | None:
+        """What `prepare` does, for tasks that are sent by one call: all of them or none.
+
+        They take one slot together, under the name of their `array`.
+        """
+        now = datetime.now(UTC)
+        rows = [
+            TaskRow(
+                id=uuid.uuid4().hex,
+                name=new.name,
+                recipe=recipe,
+                stage=stage,
+                source=source,
+                batch=batch,
+                place=place,
+                state=TaskState.preparing,
+                remote_id=None,
+                attempt=attempt,
+                fingerprints=dict(new.fingerprints),
+                pages=tuple((page_id, sha256) for page_id, sha256 in new.pages),
+                owner=owner,
+                message=None,
+                created_at=now,
+                sent_at=None,
+                heartbeat_at=now,
+                ended_at=None,
+                landed_at=None,
+                sent=None if new.sent is None else dict(new.sent),
+                calls=None if new.calls is None else dict(new.calls),
+                slot=slot,
+                array=array,
+            )
+            for new in group
+        ]
+        claimed = [(row, new.claims) for row, new in zip(rows, group, strict=True)]
+        return insert_tasks(self._database, claimed, slots)
 
     def free_claims(self, keys: Collection[str]) -> set[str]:
         """Those of the keys that no open task holds."""
@@ -188,7 +220,7 @@ class TaskBook(TaskWatch):
             return [task_head(row) for row in connection.execute(query)]
 
     def slots_taken(self, place: str) -> int:
-        """How many open tasks of the place have a slot."""
+        """How many slots of the place are taken by open tasks."""
         with self._database.reading() as connection:
             return slots_taken(connection, place)
 

@@ -11,6 +11,7 @@ __all__ = [
     "SUFFIX",
     "batch_folder",
     "batch_of_folder",
+    "batch_path",
     "checked_name",
     "file_name",
     "is_result_file",
@@ -46,12 +47,24 @@ def batch_folder(recipe: str, step: str, batch: str) -> str:
             f"{batch!r} is not a batch key, so it has no place in the library; "
             "`recipes status` lists the batches there are."
         )
+    return f"{step_folder(recipe, step)}/{_batch_path(batch)}"
+
+
+def batch_path(source: str, batch: str) -> str:
+    """A relative path for what belongs to one batch of a source and to no recipe.
+
+    Of letters, digits and `-_~/`; written as in `batch_folder`.
+    """
+    return f"{checked_name(source, 'source')}/{_batch_path(batch)}"
+
+
+def _batch_path(batch: str) -> str:
     folder, slash, number = batch.rpartition("/")
     if len(batch) > _PATH_BYTES:
         folder = _shortened(folder.replace("/", "_"), hashed=folder)
     else:
         folder = "/".join(_fitting(component) for component in folder.split("/"))
-    return f"{step_folder(recipe, step)}/{folder}{slash}{_fitting(number)}".replace(":", "~")
+    return f"{folder}{slash}{_fitting(number)}".replace(":", "~")
 
 
 def batch_of_folder(folder: str) -> str | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import dagster as dg
 
+from ..ledger.task_rows import TaskHead
 from .adoption_desk import Desk
 from .run_tags import (
     AWAIT,
@@ -34,12 +36,25 @@ def release(desk: Desk) -> None:
         waited_for = desk.waited_for(tasks)
         if run.tags.get(WAITING) == FOR_SLOT and len(waited_for) == len(tasks):
             for_slot.append(run)
-        elif len(waited_for) == 0 or run.tags.get(WAITING) == FOR_SLOT:
+        elif (
+            len(waited_for) == 0 or run.tags.get(WAITING) == FOR_SLOT or _some_can_land(desk, tasks)
+        ):
             _let_go(desk, run)
             released += 1
     released += _give_slots(desk, for_slot)
     if released:
         desk.notes.append(f"{released} runs may go on")
+
+
+def _some_can_land(desk: Desk, tasks: Iterable[TaskHead]) -> bool:
+    """Whether a task of several ended so long ago that what has ended is to land by now."""
+    now = datetime.now(UTC)
+    return any(
+        task.id in desk.ended
+        and task.ended_at is not None
+        and now - task.ended_at > desk.engine.land_every(task.place)
+        for task in tasks
+    )
 
 
 def _give_slots(desk: Desk, runs: list[dg.DagsterRun]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +84,7 @@ class CloudPlace:
         """Whether so many pages go as a batch."""
         return not now and pages >= max(self._rules.batch_from, self._provider.limits.min_requests)
 
-    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Package]:
+    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Sequence[Package]]:
         """The pages' requests, in files, cut by the provider's caps and the project's."""
         (step,) = spec.steps
         packer = Packer(
@@ -95,7 +95,8 @@ class CloudPlace:
             new_part=self._spool.part,
         )
         asker = Asker.of(spec, step, self._provider, self._recorder(step.name))
-        yield from packer.packages(asker.calls())
+        for package in packer.packages(asker.calls()):
+            yield [package]
 
     def discard(self, package: Package) -> None:
         """Deletes the package's file, unless plain calls are being made from it."""
@@ -103,8 +104,12 @@ class CloudPlace:
         if part is not None and not self._plain.uses(part):
             part.remove()
 
-    def submit(self, name: str, package: Package) -> str:
-        """Creates the batch, or begins the plain calls."""
+    def submit(self, names: Sequence[str], packages: Sequence[Package]) -> Sequence[str]:
+        """Creates the batch, or begins the plain calls: a group has one package."""
+        ((name, package),) = zip(names, packages, strict=True)
+        return [self._submit(name, package)]
+
+    def _submit(self, name: str, package: Package) -> str:
         part: SpoolPart = package.content
         if package.slot:
             return self._provider.submit(name, part.group, part.path, part.bodies.keys())
@@ -151,6 +156,9 @@ class CloudPlace:
         if is_plain(remote_id):
             return self._plain.bill(remote_id)
         return self._bills.get(remote_id)
+
+    def report(self, remote_id: str) -> None:
+        """Nothing: a provider tells no more than its bill."""
 
     def cancel(self, remote_id: str) -> None:
         """Asks the provider to end the batch; plain calls that have not begun are left."""

@@ -82,16 +82,21 @@ class LocalPlace:
         """Never: the pool's workers are the bound."""
         return False
 
-    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Package]:  # noqa: ARG002
+    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Sequence[Package]]:  # noqa: ARG002
         """All the work as one task."""
-        yield Package(pages=tuple(page.page_id for page in spec.pages), content=spec)
+        yield [Package(pages=tuple(page.page_id for page in spec.pages), content=spec)]
 
     def discard(self, package: Package) -> None:
         """Nothing is held by a package."""
 
-    def submit(self, name: str, package: Package) -> str:
-        """Hands the task's pages to the workers. Raises `PlaceError` when they cannot start."""
-        task: TaskSpec = package.content
+    def submit(self, names: Sequence[str], packages: Sequence[Package]) -> Sequence[str]:
+        """Hands the tasks' pages to the workers. Raises `PlaceError` when they cannot start."""
+        return [
+            self._start(name, package.content)
+            for name, package in zip(names, packages, strict=True)
+        ]
+
+    def _start(self, name: str, task: TaskSpec) -> str:
         setting = Setting(task.steps, task.reader, task.import_path, task.max_pixels)
         running = _Task(name=name, setting=setting, pages_left=len(task.pages))
         remote_id = f"{self._here}/{name}"
@@ -142,6 +147,9 @@ class LocalPlace:
 
     def bill(self, remote_id: str) -> None:
         """Nothing is billed here."""
+
+    def report(self, remote_id: str) -> None:
+        """Nothing: what a step took is known page by page."""
 
     def forget(self, remote_id: str) -> None:
         """Lets go of the task's results, which have landed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +13,22 @@ from typing import Any, Protocol
 
 from ..runner.work import Outcome, TaskSpec
 
-__all__ = ["Answers", "Bill", "Chunk", "Package", "Place", "Sent", "Sought", "Standing", "State"]
+__all__ = [
+    "Answers",
+    "Bill",
+    "Chunk",
+    "Message",
+    "Package",
+    "Place",
+    "Report",
+    "Sent",
+    "Sought",
+    "Standing",
+    "State",
+    "array_of",
+]
+
+_ELEMENT = re.compile(r"(.+-[0-9a-f]{32})_(\d+)")
 
 
 class State(StrEnum):
@@ -131,6 +147,27 @@ class Bill:
 
 
 @dataclass(frozen=True)
+class Message:
+    """A line of the far side's log. `level` is `debug`, `info`, `warning` or `error`."""
+
+    level: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the far side told of its work on a task.
+
+    `facts` is JSON: `steps`, a list with the `name`, the pages `landed` and `failed`, `seconds`
+    a page (`min`, `median`, `max`, `total`), `model_loads` and `load_seconds` of each; and
+    `peak_memory_mb`, `versions`, `restarts`. `messages` are its log, oldest first.
+    """
+
+    facts: Mapping[str, Any]
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Outcomes that land together as one file a step; `part` counts from 1 within the task."""
 
@@ -142,7 +179,7 @@ class Place(Protocol):
     """Where steps run. All calls may be made at any moment and any number of times."""
 
     name: str
-    # At most so many tasks with a slot may be open at a time; None where there are no slots.
+    # At most so many groups of tasks with a slot may be open at a time; None: there are no slots.
     max_open: int | None
     # How long the place may take to show a task that it accepted, in seconds.
     settle_seconds: float
@@ -155,9 +192,11 @@ class Place(Protocol):
         """Whether so much work would be packed into tasks that take a slot."""
         ...
 
-    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Package]:
-        """The work cut into tasks, one after another, so that one is sent before the next is made.
+    def pack(self, spec: TaskSpec, *, now: bool = False) -> Iterator[Sequence[Package]]:
+        """The work cut into tasks, in groups, one after another: one is sent before the next is
+        made.
 
+        Each group goes by one call of `submit`. A package without pages is a group of its own.
         `now`: a person waits for it. A package that is not submitted is to be discarded.
         """
         ...
@@ -166,8 +205,12 @@ class Place(Protocol):
         """Lets go of a package that will not be submitted."""
         ...
 
-    def submit(self, name: str, package: Package) -> str:
-        """Sends the task and gives its remote id. An error means unknown, never failed."""
+    def submit(self, names: Sequence[str], packages: Sequence[Package]) -> Sequence[str]:
+        """Sends a group, whole or not at all, and gives the remote ids in its order.
+
+        An error means unknown, never failed; but for `Refused` and `Unreachable`, after which
+        nothing was sent.
+        """
         ...
 
     def find(self, sought: Sought) -> str | None:
@@ -184,6 +227,10 @@ class Place(Protocol):
 
     def bill(self, remote_id: str) -> Bill | None:
         """What the task cost, once all its results were given; None where nothing is billed."""
+        ...
+
+    def report(self, remote_id: str) -> Report | None:
+        """What the far side told of the task, once all its results were given, if it tells."""
         ...
 
     def cancel(self, remote_id: str) -> None:
@@ -208,3 +255,12 @@ class Place(Protocol):
     def close(self) -> None:
         """Lets go of what the place holds in this process."""
         ...
+
+
+def array_of(name: str) -> tuple[str, int]:
+    """The name of the group that a task was sent in, and its index there.
+
+    The tasks of a group of several are named `<group>_<index>`; one alone has the group's name.
+    """
+    element = _ELEMENT.fullmatch(name)
+    return (element[1], int(element[2])) if element else (name, 0)

@@ -12,6 +12,7 @@ from ..pages.source import SourceReader
 from ..recipe import Step
 
 __all__ = [
+    "CUT_SHORT",
     "UNANSWERED",
     "Failure",
     "FailureKind",
@@ -35,6 +36,8 @@ class FailureKind(StrEnum):
     EXPIRED = "expired"  # the batch's time was over before this request was answered
     BATCH = "batch"  # the provider's batch failed as a whole, for no reason of the account
     CANCELLED = "cancelled"  # somebody ended the batch at the provider
+    MEMORY = "memory"  # its task ran out of memory
+    NODE = "node"  # the place ended its task: preempted, a node that failed, lost
     MISSING = "missing"  # the batch ended and has no line for this request
     ACCOUNT = "account"  # the account's: the place is paused and no attempt is counted
     STOPPED = "stopped"  # a person stopped it: no attempt is counted
@@ -42,6 +45,9 @@ class FailureKind(StrEnum):
 
 UNANSWERED = (FailureKind.EXPIRED, FailureKind.BATCH)
 """A batch ended without working on the page: `on_expired` of its place says how it goes on."""
+
+CUT_SHORT = (FailureKind.EXPIRED, FailureKind.MEMORY, FailureKind.NODE)
+"""A job ended before it came to the page: its time or memory was over, or its machine gone."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,8 @@ class Outcome:
 class PageWork:
     """One page of a task: the steps to run on it in order, and the values already landed.
 
-    `data` is the file's bytes where no other process could fetch them.
+    `data` is the file's bytes where no other process could fetch them. `attempts` is how often it
+    failed before at the first of its steps, and `failed` the kind of the last failure.
     """
 
     page_id: str
@@ -96,6 +103,8 @@ class PageWork:
     steps: tuple[str, ...]
     needs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     data: bytes | None = field(default=None, repr=False)
+    attempts: int = 0
+    failed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,9 @@ class TaskSpec:
     """Work to send: steps over pages of one batch.
 
     `import_path` is the folder that `module:function` steps are
-    imported from. `max_pixels` bounds a page before it is decoded.
+    imported from. `max_pixels` bounds a page before it is decoded. `folder` is a relative path of
+    letters, digits and `-_~/` under which a place may keep what belongs to the batch.
+    `seconds_per_page` is what the steps took together when they ran there before.
     """
 
     steps: tuple[Step, ...]
@@ -111,3 +122,6 @@ class TaskSpec:
     reader: SourceReader
     import_path: str
     max_pixels: int = 150_000_000
+    page_timeout: float = 600.0
+    folder: str = ""
+    seconds_per_page: float | None = None

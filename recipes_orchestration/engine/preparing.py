@@ -1,0 +1,91 @@
+"""Tasks written down with their claims before anything is asked of their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..ledger.tasks import NewTask, NoSlot, TaskRow
+from ..places.place import Package
+from ..recipe import canonical_json, digest
+from ..stages import Stage
+from .engine import Engine
+from .look import BatchView
+from .work import sent_record
+
+__all__ = ["NO_SLOT", "Work", "prepare"]
+
+Work = dict[str, tuple[str, ...]]
+"""The steps to be run on each page, in order: page_id to step names."""
+
+NO_SLOT: Final[list[TaskRow]] = []
+"""Given, itself, when the slots of the place are taken."""
+
+
+def prepare(
+    engine: Engine,
+    stage: Stage,
+    view: BatchView,
+    works: Sequence[Work],
+    packages: Sequence[Package],
+) -> list[TaskRow] | None:
+    """The tasks of a group that is sent by one call, all written or none.
+
+    None when a rival has some of the keys or the names; `NO_SLOT` when no slot is free.
+    """
+    attempt = engine.ledger.tasks.last_attempt(view.recipe.name, stage.name, view.batch) + 1
+    keys = [_keys(view, work) for work in works]
+    array, names = _names(stage, view, keys, attempt)
+    new = [
+        _new_task(name, view, work, claims, package)
+        for name, work, claims, package in zip(names, works, keys, packages, strict=True)
+    ]
+    try:
+        return engine.ledger.tasks.prepare_all(
+            new,
+            recipe=view.recipe.name,
+            stage=stage.name,
+            source=view.source,
+            batch=view.batch,
+            place=stage.place,
+            attempt=attempt,
+            owner=engine.owner,
+            slot=packages[0].slot,
+            slots=engine.place(stage.place).max_open,
+            array=array,
+        )
+    except NoSlot:
+        return NO_SLOT
+
+
+def _new_task(
+    name: str, view: BatchView, work: Work, claims: set[str], package: Package
+) -> NewTask:
+    steps = tuple(each for each in view.steps if any(each in chain for chain in work.values()))
+    return NewTask(
+        name=name,
+        fingerprints={step: view.steps[step].fingerprint for step in steps},
+        pages=[(page_id, view.pages[page_id].sha256) for page_id in work],
+        claims=claims,
+        sent=sent_record(view, steps, work, package),
+        calls=package.calls,
+    )
+
+
+def _keys(view: BatchView, work: Work) -> set[str]:
+    return {view.steps[step].keys[page] for page, chain in work.items() for step in chain}
+
+
+def _names(
+    stage: Stage, view: BatchView, keys: Sequence[set[str]], attempt: int
+) -> tuple[str | None, list[str]]:
+    """Names tasks by what they will do, so that two processes that plan alike name them alike.
+
+    The name of the group, None for a task alone, and those of its tasks; see `array_of`.
+    """
+    parts = [view.recipe.name, stage.name, view.source, view.batch]
+    if len(keys) == 1:
+        return None, [f"{stage.name}-{digest(canonical_json([*parts, sorted(keys[0]), attempt]))}"]
+    cut = [sorted(each) for each in keys]
+    array = f"{stage.name}-{digest(canonical_json([*parts, cut, attempt]))}"
+    return array, [f"{array}_{index}" for index in range(len(keys))]
