@@ -1,0 +1,264 @@
+"""What is run on the login node: short scripts for `sh`, with their arguments. Pure.
+
+Each does its work in one call, as a call over ssh takes longer than anything in it. What Slurm's
+commands are told is on their command lines: variables that would change it are taken away.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .slurm_queue import Element
+from .slurm_script import EXIT, LOGS, STARTED, Mark, mark_of
+
+__all__ = [
+    "ARRAYS",
+    "NO_FOLDER",
+    "NO_ROOM",
+    "Traces",
+    "accounting_command",
+    "cancel_command",
+    "find_command",
+    "forget_command",
+    "login_command",
+    "queue_command",
+    "submit_command",
+    "traces_command",
+    "traces_input",
+    "traces_of",
+]
+
+ARRAYS = ".arrays"
+"""In the root folder: a file for each array, which says in which batch folder it lies."""
+
+CANCELLED, ABSENT, SUBMITTED, SCRIPT = "cancelled", "absent", "job", "script.sh"
+
+# Exit codes of ours, which neither sh nor Slurm's commands have.
+NO_FOLDER = 91
+NO_ROOM = 92
+
+# A look at an element that Slurm does not know is forgotten after so long, in seconds.
+ABSENT_FORGOTTEN = 3600
+LOG_TAIL_BYTES = 2000
+SQUEUE_SECONDS = 40
+SACCT_SECONDS = 40
+# What an array's job of long ago may have left in the accounts is looked for so far back.
+SACCT_SINCE = "now-30days"
+# More names than this make a command line too long: then all jobs of the user are listed.
+MAX_NAMES = 500
+
+_PLAIN = r"""
+names='s/^\(SQUEUE_[A-Z_]*\|SACCT_[A-Z_]*\|SCANCEL_[A-Z_]*\)=.*/\1/p'
+for each in $(env | sed -n "$names"); do unset "$each"; done
+"""
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What an element left in its array folder.
+
+    `absent` is for how long it has been known that it left the queue without an exit file, in
+    seconds. `results`: it wrote some. `folder`: its task folder is there. `log` is its end.
+    """
+
+    exit: Mark | None = None
+    started: bool = False
+    cancelled: bool = False
+    results: bool = False
+    folder: bool = True
+    absent: int = 0
+    log: str = ""
+
+
+def login_command() -> list[str]:
+    """Prints PATH, SLURM_CONF and HOME, one a line: those of a login where Slurm needs them."""
+    return ["sh", "-c", _LOGIN]
+
+
+def queue_command(names: Collection[str]) -> list[str]:
+    """`squeue` of all elements of these arrays."""
+    wanted = ["-n", ",".join(sorted(names))] if len(names) <= MAX_NAMES else []
+    squeue = ["squeue", "--me", "-h", "-r", "-t", "all", *wanted, "-o", "%F|%K|%T|%r|%j"]
+    return ["sh", "-c", _PLAIN + 'exec "$@"', "sh", "timeout", str(SQUEUE_SECONDS), *squeue]
+
+
+def accounting_command(names: Collection[str]) -> list[str]:
+    """`sacct` of all elements of these arrays; it fails where Slurm keeps no accounts."""
+    sacct = ["sacct", "-n", "-X", "-P", "-S", SACCT_SINCE, f"--name={','.join(sorted(names))}"]
+    columns = ["-o", "JobID,State,ExitCode,JobName,Reason"]
+    command = ["timeout", str(SACCT_SECONDS), *sacct, *columns]
+    return ["sh", "-c", _PLAIN + 'exec "$@"', "sh", *command]
+
+
+def find_command(root: str, name: str) -> list[str]:
+    """Prints the batch folder of an array and, one a line, the marks of its elements."""
+    return ["sh", "-c", _FIND, "sh", root, name]
+
+
+def submit_command(root: str, batch: str, name: str, sbatch: Sequence[str]) -> list[str]:
+    """Sends an array whose task folders are there; its script is the standard input.
+
+    Ends with `NO_FOLDER` when they are not, with `NO_ROOM` when nothing can be written, both
+    before Slurm was asked; else as `sbatch` does.
+    """
+    return ["sh", "-c", _SUBMIT, "sh", root, batch, name, *sbatch]
+
+
+def cancel_command(folder: str, name: str, element: Element) -> list[str]:
+    """Ends one element, and leaves a mark that it was we who did."""
+    job, index = element
+    return ["sh", "-c", _PLAIN + _CANCEL, "sh", folder, str(index), name, str(job)]
+
+
+def forget_command(root: str, batch: str, name: str, index: int) -> list[str]:
+    """Removes a task folder, and what no other task needs of its array and its batch folder."""
+    return ["sh", "-c", _FORGET, "sh", root, batch, name, str(index)]
+
+
+def traces_command(root: str) -> list[str]:
+    """Prints what elements of `traces_input` left; ends with `NO_FOLDER` where `root` is not."""
+    return ["sh", "-c", _TRACES, "sh", root]
+
+
+def traces_input(elements: Iterable[tuple[Element, str]]) -> str:
+    """Elements with their array folders as `traces_command` reads them."""
+    return "".join(f"{job} {index} {folder}\n" for (job, index), folder in elements)
+
+
+def traces_of(text: str) -> Mapping[Element, Traces]:
+    """What `traces_command` printed, by element."""
+    found: dict[Element, Traces] = {}
+    for line in text.split("\n"):
+        parts = line.split("|")
+        if len(parts) != 9 or not parts[0].isdecimal() or not parts[1].isdecimal():
+            continue
+        job, index = int(parts[0]), int(parts[1])
+        ended, started = mark_of(parts[2]), mark_of(parts[3])
+        found[job, index] = Traces(
+            exit=ended if ended is not None and ended.job == job else None,
+            started=started is not None and started.job == job,
+            cancelled=parts[4].split() == [str(job)],
+            results=parts[5] == "1",
+            folder=parts[6] == "1",
+            absent=int(parts[7]) if parts[7].isdecimal() else 0,
+            log=_decoded(parts[8]),
+        )
+    return found
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode(errors="replace").strip()
+    except binascii.Error:
+        return ""
+
+
+_LOGIN = """\
+path=$PATH conf=$SLURM_CONF
+if ! command -v sbatch >/dev/null 2>&1; then
+  login=$(bash -lc 'printf "\\n%s\\n%s\\n" "$PATH" "$SLURM_CONF"' 2>/dev/null | tail -n 2)
+  path=$(printf '%s\\n' "$login" | head -n 1)
+  conf=$(printf '%s\\n' "$login" | tail -n +2)
+fi
+printf '%s\\n%s\\n%s\\n' "${path:-$PATH}" "$conf" "$HOME"
+"""
+
+_FIND = f"""\
+cat "$1/{ARRAYS}/$2" 2>/dev/null || exit 0
+read -r batch <"$1/{ARRAYS}/$2" || exit 0
+cd "$1/$batch/$2" 2>/dev/null || exit 0
+cat {SUBMITTED} {STARTED}.* {EXIT}.* 2>/dev/null
+exit 0
+"""
+
+_SUBMIT = f"""\
+root=$1 batch=$2 name=$3
+shift 3
+folder=$root/$batch/$name
+[ -e "$folder/0/manifest.json" ] || exit {NO_FOLDER}
+mkdir -p "$folder/{LOGS}" "$root/{ARRAYS}" || exit {NO_ROOM}
+printf '%s\\n' "$batch" >"$root/{ARRAYS}/.$name.$$" &&
+  mv -f "$root/{ARRAYS}/.$name.$$" "$root/{ARRAYS}/$name" || exit {NO_ROOM}
+cat >"$folder/{SCRIPT}" || exit {NO_ROOM}
+out=$("$@" <"$folder/{SCRIPT}")
+code=$?
+if [ $code -eq 0 ]; then
+  printf '%s\\n' "$out" >"$folder/.{SUBMITTED}.$$" &&
+    mv -f "$folder/.{SUBMITTED}.$$" "$folder/{SUBMITTED}"
+fi
+printf '%s\\n' "$out"
+[ $code -eq {NO_FOLDER} ] || [ $code -eq {NO_ROOM} ] && code=1
+exit $code
+"""
+
+_CANCEL = f"""\
+[ ! -d "$1" ] || echo "$4" >"$1/{CANCELLED}.$2"
+exec scancel --quiet --name="$3" "$4_$2"
+"""
+
+_TRACES = f"""\
+[ -d "$1" ] || exit {NO_FOLDER}
+now=$(date +%s)
+while read -r job index folder; do
+  ended= started= cancelled= results=0 there=0 absent=0 log=
+  {{ read -r ended <"$folder/{EXIT}.$index"; }} 2>/dev/null
+  {{ read -r started <"$folder/{STARTED}.$index"; }} 2>/dev/null
+  {{ read -r cancelled <"$folder/{CANCELLED}.$index"; }} 2>/dev/null
+  case $ended$started$cancelled in *'|'*) ended= started= cancelled= ;; esac
+  [ ! -s "$folder/$index/out/results.jsonl" ] || results=1
+  [ ! -d "$folder/$index" ] || there=1
+  case $ended in
+  "1 $job "*) ;;
+  *)
+    whose= at=
+    {{ read -r whose at <"$folder/{ABSENT}.$index"; }} 2>/dev/null
+    case $at in *[!0-9]*|'') whose= at=0 ;; esac
+    if [ "$whose" != "$job" ] || [ $((now - at)) -gt {ABSENT_FORGOTTEN} ]; then
+      at=$now
+      {{ echo "$job $now" >"$folder/{ABSENT}.$index"; }} 2>/dev/null
+    fi
+    absent=$((now - at)) ;;
+  esac
+  case $ended in
+  "1 $job 0 "*) ;;
+  *)
+    tail=$folder/{LOGS}/${{job}}_$index.log
+    [ ! -s "$tail" ] || log=$(tail -c {LOG_TAIL_BYTES} "$tail" | base64 | tr -d '\\n') ;;
+  esac
+  printf '%s|%s|%s|%s|%s|%s|%s|%s|%s\\n' \\
+    "$job" "$index" "$ended" "$started" "$cancelled" $results $there "$absent" "$log"
+done
+"""
+
+# A batch folder that another process is just sending into is put back: its array folder is made
+# before its pages are sent.
+_FORGET = f"""\
+root=$1 batch=$2 name=$3 index=$4
+folder=$root/$batch/$name
+if [ -d "$folder" ]; then
+  rm -rf -- "$folder/$index"
+  for each in {EXIT} {STARTED} {CANCELLED} {ABSENT}; do rm -f -- "$folder/$each.$index"; done
+  rm -f -- "$folder/{LOGS}"/*_"$index".log
+  for each in "$folder"/[0-9]*/; do [ ! -d "$each" ] || exit 0; done
+  rm -rf -- "$folder"
+fi
+rm -f -- "$root/{ARRAYS}/$name"
+needed() {{
+  for each in "$1"/*/; do
+    case $each in
+    */pages/|*/code/) ;;
+    */parts/) [ -z "$(ls -A "$each")" ] || return 0 ;;
+    *) [ ! -d "$each" ] || return 0 ;;
+    esac
+  done
+  return 1
+}}
+[ -d "$root/$batch" ] && ! needed "$root/$batch" || exit 0
+gone=$root/.gone.$batch.$$
+mv -- "$root/$batch" "$gone" || exit 0
+if needed "$gone" && [ ! -e "$root/$batch" ]; then mv -- "$gone" "$root/$batch"; exit 0; fi
+rm -rf -- "$gone"
+"""
