@@ -42,6 +42,7 @@ def test_every_command_has_the_options_of_all_but_those_that_are_named(command: 
         "init": {"--project"},
         "dev": {"--json"},
         "rehearse": {"--project"},
+        "rehearse-slurm": {"--project"},
     }.get(command, set())
 
 

@@ -1,4 +1,4 @@
-"""`recipes tasks`, `spend` and `resume`."""
+"""`recipes tasks`, `spend`, `resume` and `connect`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,18 @@ def resume(
     resume_place(project, place, as_json=json)
 
 
+def connect(
+    place: Annotated[str, typer.Argument(metavar="PLACE", help="A Slurm place with a host.")],
+    project: Project = None,
+    json: Json = False,
+) -> None:
+    """Open the connection to a cluster, where you type your second factor once."""
+    from .connecting import connect_place
+
+    connect_place(project, place, as_json=json)
+
+
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (tasks, spend, resume):
+    for command in (tasks, spend, resume, connect):
         app.command()(command)

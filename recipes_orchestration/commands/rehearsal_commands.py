@@ -1,7 +1,8 @@
-"""`recipes rehearse`."""
+"""`recipes rehearse` and `recipes rehearse-slurm`."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,14 @@ import typer
 from .options import Json
 
 __all__ = ["register"]
+
+
+class SlurmAction(StrEnum):
+    """What is done with a Slurm of one's own."""
+
+    UP = "up"
+    DOWN = "down"
+    STATUS = "status"
 
 
 def rehearse(
@@ -37,6 +46,44 @@ def rehearse(
     rehearse_providers(providers, port=port, script=script, as_json=json)
 
 
+def rehearse_slurm(
+    action: Annotated[
+        SlurmAction,
+        typer.Argument(metavar="up|down|status", help="Start it, end it, or look at it."),
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder",
+            metavar="DIR",
+            help="Where it lives; /var/lib/recipes-slurm unless another is given.",
+        ),
+    ] = None,
+    ssh: Annotated[
+        bool, typer.Option("--ssh", help="With an sshd before it, to be reached as a cluster is.")
+    ] = False,
+    second_factor: Annotated[
+        bool, typer.Option("--second-factor", help="The sshd asks for a password after the key.")
+    ] = False,
+    accounting: Annotated[
+        bool, typer.Option("--accounting", help="With accounts, so that sacct works.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """A real Slurm of one node on this machine, from Debian's packages, as root."""
+    from .rehearsing_slurm import DEFAULT_FOLDER, end_slurm, show_slurm, start_slurm
+
+    folder = folder or DEFAULT_FOLDER
+    if action is SlurmAction.DOWN:
+        end_slurm(folder, as_json=json)
+    elif action is SlurmAction.STATUS:
+        show_slurm(folder, as_json=json)
+    else:
+        login = "second-factor" if second_factor else "key" if ssh else ""
+        start_slurm(folder, login=login, accounting=accounting, as_json=json)
+
+
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(rehearse)
+    """Adds the commands."""
+    for command in (rehearse, rehearse_slurm):
+        app.command()(command)

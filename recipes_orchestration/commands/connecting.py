@@ -1,0 +1,103 @@
+"""The work of `recipes connect`: a person opens the connection that everything else rides on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ..errors import ConfigError, NotFound, PlaceError, Unreachable
+from ..job_settings import SlurmSettings
+from ..ledger.database import open_ledger
+from ..places.ssh_shell import SshShell
+from ..project import Project, load_project
+from ..project_mistakes import choose
+from .output import Output
+
+__all__ = ["connect_place", "shell_of"]
+
+
+def connect_place(project: Path | None, place: str, *, as_json: bool) -> None:
+    """Opens the connection of a place in this terminal, tries it, and lets the place go on.
+
+    Raises `NotFound` and `ConfigError` for a place that has none, `PlaceError` when it was not
+    opened or Slurm does not answer behind it.
+    """
+    output = Output(as_json=as_json)
+    loaded = load_project(project)
+    shell = shell_of(loaded, place)
+    was_open = shell.is_open()
+    if not was_open:
+        _open(shell, output)
+    words = _slurm_answers(shell)
+    resumed, paused = _resume(loaded, place)
+    output.line(f"{place} is connected{' already' if was_open else ''}: {shell.host} has {words}.")
+    if resumed:
+        output.line(f"{place} takes work again; what waits goes on by itself.")
+    if paused is not None:
+        output.line(f"{place} is still paused: {paused} Run: recipes resume {place}")
+    output.document(
+        {
+            "place": place,
+            "host": shell.host,
+            "opened": not was_open,
+            "slurm": words,
+            "resumed": resumed,
+            "paused": paused,
+        }
+    )
+
+
+def shell_of(project: Project, place: str) -> SshShell:
+    """The place's login node. Raises `NotFound` or `ConfigError` where no ssh leads to it."""
+    if place not in project.places:
+        raise NotFound(f'There is no place "{place}"{choose(place, project.places)}')
+    settings = project.places[place]
+    if not isinstance(settings, SlurmSettings):
+        raise ConfigError(
+            f"{place} is not reached over a connection that is opened; only a Slurm place is."
+        )
+    if settings.host is None:
+        raise ConfigError(
+            f"{place} is this machine's own Slurm, so there is nothing to connect to. Give it a "
+            "`host` in project.yaml if it is elsewhere."
+        )
+    config = None if settings.ssh_config is None else Path(settings.ssh_config).expanduser()
+    return SshShell(place, settings.host, config)
+
+
+def _open(shell: SshShell, output: Output) -> None:
+    """Lets ssh ask in this terminal whatever it wants to know."""
+    output.note(f"Connecting to {shell.host}; what is asked now is asked by ssh.")
+    # Nothing but the one document goes to stdout.
+    code = subprocess.run(shell.connect_argv(), stdout=sys.stderr.fileno()).returncode
+    if code:
+        raise Unreachable(
+            f"The connection to {shell.host} was not opened: ssh ended with code {code}, and what "
+            f"it said stands above. Try: ssh {shell.host}",
+            connect=True,
+        )
+
+
+def _slurm_answers(shell: SshShell) -> str:
+    """Slurm's version, when it answers in batch mode as everything else will ask it."""
+    version = shell.run(["squeue", "--version"])
+    asked = shell.run(["squeue", "--me", "--noheader"])
+    for done in (version, asked):
+        if done.code:
+            raise PlaceError(
+                f"{shell.host} is connected, but Slurm does not answer there: {done.words}. "
+                f"Try: ssh {shell.host} squeue --me"
+            )
+    return version.out.strip()
+
+
+def _resume(project: Project, place: str) -> tuple[bool, str | None]:
+    """Whether a pause was ended, and the words of one that a connection does not end."""
+    with open_ledger(project.ledger_url) as ledger:
+        pause = ledger.pauses.of(place)
+        if pause is None:
+            return False, None
+        if pause.until is None and not pause.until_reached:
+            return False, pause.words
+        return ledger.pauses.resume(place), None
