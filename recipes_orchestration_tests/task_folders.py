@@ -31,7 +31,7 @@ from recipes_orchestration.runner.task_folder import (
 )
 
 # Steps of a project's own. What each does is written into a file, so that tests see it.
-STEPS = '''
+STEPS = """
 from __future__ import annotations
 
 import json
@@ -96,7 +96,7 @@ def wide(page, context):
 
 def told(page, context):
     return {"file": page.file, "frame": page.frame, "folder": page.folder, "sha256": page.sha256}
-'''
+"""
 
 SIZE = Step("size", "own_steps:size", "1", params={"name": "one"})
 AREA = Step("area", "own_steps:area", "2", needs=("size",), params={"name": "two"})
@@ -142,7 +142,11 @@ class TaskFolder:
     def seen(self) -> list[list[str]]:
         """What the steps did, in order."""
         path = self.batch / "seen"
-        return [line.split("\t") for line in path.read_text().split("\n")[:-1]] if path.exists() else []
+        return (
+            [line.split("\t") for line in path.read_text().split("\n")[:-1]]
+            if path.exists()
+            else []
+        )
 
     def entries(self) -> list[Entry]:
         with (self.path / OUT / RESULTS).open("rb") as stream:
@@ -192,7 +196,9 @@ def make_task(
         "stage-1_0", tuple(steps), tuple(made), runner_version(), code="../../code/abc"
     )
     if needs is not None:
-        lines = [{"page_id": page, "step": step, "value": value} for (page, step), value in needs.items()]
+        lines = [
+            {"page_id": page, "step": step, "value": value} for (page, step), value in needs.items()
+        ]
         (task.path / NEEDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
         manifest = replace(manifest, needs=True)
     write_manifest(task.path, replace(manifest, **changes))
