@@ -154,7 +154,7 @@ tasks = sa.Table(
     # The group that it was sent in by one call; None when it was sent alone.
     sa.Column("array", sa.Text()),
     # What the far side told of its work, as JSON.
-    sa.Column("report", sa.JSON()),
+    sa.Column("report", sa.JSON(none_as_null=True)),
     sa.UniqueConstraint("name"),
     sa.Index(None, "state"),
     sa.Index(None, "recipe", "stage", "batch"),

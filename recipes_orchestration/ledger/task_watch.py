@@ -60,6 +60,18 @@ class TaskWatch:
         with self._database.reading() as connection:
             return connection.scalar(query)
 
+    def reports(self, recipe: str, batch: str, step: str, fingerprint: str) -> list[dict[str, Any]]:
+        """What the far side told of the batch's tasks that had the step as it is."""
+        query = (
+            sa.select(tasks.c.report, tasks.c.fingerprints)
+            .where(tasks.c.recipe == recipe, tasks.c.batch == batch)
+            .where(tasks.c.report.is_not(None))
+            .order_by(tasks.c.created_at, tasks.c.id)
+        )
+        with self._database.reading() as connection:
+            found = connection.execute(query).all()
+        return [report for report, steps in found if report and steps.get(step) == fingerprint]
+
     def release(self, recipe: str, stage: str | None = None, batch: str | None = None) -> int:
         """Held tasks of the recipe are asked about again; gives how many."""
         asked = {"recipe": recipe, "stage": stage, "batch": batch}

@@ -29,6 +29,7 @@ from .events import (
 )
 from .heartbeat import Heartbeat
 from .pages_events import batches_of, pages_key
+from .reports import replayer
 from .run_tags import is_now
 
 __all__ = ["pages_spec", "stage_assets"]
@@ -151,6 +152,7 @@ def _run(
         Heartbeat(engine, context.run.run_id),
         _turn(context, project, stage),
     ):
+        engine.on_report = replayer(context.log)
         view = run_stage(
             engine,
             stage,

@@ -21,6 +21,7 @@ from ..engine.engine import Engine
 from ..engine.look import BatchView, HeldPage
 from ..pages.naming import shown
 from .pages_events import DATA_VERSION_TAG
+from .reports import far_metadata
 
 __all__ = [
     "CHECK",
@@ -82,6 +83,10 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
             "rows": dg.MetadataValue.int(len(rows)),
             "seconds": dg.MetadataValue.float(round(sum((row["seconds"] for row in rows), 0.0), 3)),
             **_spent(rows),
+            **far_metadata(
+                step,
+                engine.ledger.tasks.reports(view.recipe.name, view.batch, step, at.fingerprint),
+            ),
             "preview": dg.MetadataValue.md(_preview(view, rows)),
             "dagster/uri": dg.MetadataValue.text(
                 engine.library.uri(view.recipe.name, step, view.batch)
