@@ -36,8 +36,8 @@ UPLOADED = {
 POINTS = [
     "SpoolPart.add:after:3",
     "SpoolPart.finish:after:1",
-    "TaskBook.prepare:before:1",
-    "TaskBook.prepare:after:1",
+    "TaskBook.prepare_all:before:1",
+    "TaskBook.prepare_all:after:1",
     "CloudPlace.submit:before:1",
     "CloudPlace.submit:after:1",
     "TaskBook.sent:before:1",
@@ -145,7 +145,7 @@ def test_one_kill_after_another_sends_once(
 ) -> None:
     archive = an_archive(tmp_path, rehearsal, provider)
     for point in (
-        "TaskBook.prepare:after:1",
+        "TaskBook.prepare_all:after:1",
         "CloudPlace.submit:after:1",
         "TaskBook.sent:after:1",
         "Library.land:after:1",

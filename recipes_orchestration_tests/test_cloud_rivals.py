@@ -159,7 +159,7 @@ def test_plain_calls_killed_at_any_write_all_land(
 
 
 @pytest.mark.parametrize("number", STOPS)
-@pytest.mark.parametrize("point", ["SpoolPart.add:after:3", "TaskBook.prepare:after:1"])
+@pytest.mark.parametrize("point", ["SpoolPart.add:after:3", "TaskBook.prepare_all:after:1"])
 def test_a_run_stopped_before_it_asked_sends_once_later(
     tmp_path: Path, rehearsal: Rehearsal, point: str, number: int
 ) -> None:

@@ -19,8 +19,8 @@ BATCHES = ("a/0001", "b/0001")
 LIMITS = {"land_every_pages": 3, "land_every_seconds": 1}
 
 POINTS = [
-    "TaskBook.prepare:before:1",
-    "TaskBook.prepare:after:1",
+    "TaskBook.prepare_all:before:1",
+    "TaskBook.prepare_all:after:1",
     "LocalPlace.submit:after:1",
     "TaskBook.sent:before:1",
     "TaskBook.sent:after:1",
