@@ -122,7 +122,7 @@ Host = Annotated[
 Scratch = Annotated[
     str,
     _form(
-        r"(/|~/)(?!.*(^|/)\.\.(/|$))[^\x00-\x1f\x7f%\\]*",
+        r"(?!.*/\.\.(/|$))(/|~/)[^\x00-\x1f\x7f%\\]*",
         "a path on the cluster that begins with / or ~/, without .. or %",
     ),
 ]
