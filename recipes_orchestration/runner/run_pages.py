@@ -15,6 +15,7 @@ from ..pages.page import Page
 from ..pages.source import SourceReader
 from ..recipe import Step
 from ..steps.registry import load_operation
+from ..steps.seen import seen_page
 from ..steps.step import Context, Operation
 from .models import Models, words_of
 from .page_bytes import page_bytes
@@ -72,7 +73,7 @@ def outcomes_of(setting: Setting, works: Sequence[PageWork]) -> Iterator[Outcome
     values: dict[str, dict[str, Any]] = {work.page_id: dict(work.needs) for work in works}
     for step in setting.steps:
         ready = [
-            pages[work.page_id]
+            seen_page(pages[work.page_id], step.image)
             for work in works
             if step.name in work.steps and all(need in values[work.page_id] for need in step.needs)
         ]

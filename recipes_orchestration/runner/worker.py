@@ -29,6 +29,7 @@ from typing import Any
 from ..errors import PlaceError, RecipesError, StepError
 from ..recipe import Step
 from ..steps.extras import missing
+from ..steps.seen import seen_page
 from .far_pages import FarPages, SentValues
 from .journal import Journal
 from .models import Models
@@ -150,7 +151,11 @@ class _Task:
         self, step: Step, pages: Sequence[ManifestPage], models: Models
     ) -> Iterator[Outcome]:
         """What the step gives on the pages, each as soon as it is there."""
-        seen = [self.pages.page(page) for page in pages]
+        seen = [
+            # One that was made for its steps has been made the picture that they want.
+            seen_page(self.pages.page(page), None if page.encoded else step.image)
+            for page in pages
+        ]
         needs = [{need: self._value(page.page_id, need) for need in step.needs} for page in pages]
         yield from run_step(step, seen, needs, models)
 

@@ -11,13 +11,13 @@ from typing import Any
 from ..pages.page import Page
 from .picture import PictureSettings, picture_of
 
-__all__ = ["png_of", "seen", "seen_bytes"]
+__all__ = ["png_of", "seen_bytes", "seen_page"]
 
 # Zlib's fastest level: half of the time of the usual one for a tenth more bytes.
 _PNG_LEVEL = 1
 
 
-def seen(page: Page, image: Mapping[str, Any] | None) -> Page:
+def seen_page(page: Page, image: Mapping[str, Any] | None) -> Page:
     """The page with its picture within the settings that a recipe's step has under `image`.
 
     It is made when it is first asked for, and raises then what `picture_of` raises.
