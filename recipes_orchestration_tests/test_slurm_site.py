@@ -29,10 +29,10 @@ def until(condition: object, seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
-def ssh(site: SlurmSite, *options: str, command: str) -> subprocess.CompletedProcess[str]:
+def ssh(site: SlurmSite, command: str) -> subprocess.CompletedProcess[str]:
     assert site.ssh_config is not None
     return subprocess.run(
-        ["ssh", "-F", site.ssh_config, *options, HOST, command],
+        ["ssh", "-F", site.ssh_config, "-o", "BatchMode=yes", HOST, command],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -40,11 +40,11 @@ def ssh(site: SlurmSite, *options: str, command: str) -> subprocess.CompletedPro
     )
 
 
-def asking(site: SlurmSite, *arguments: str) -> None:
+def asking(site: SlurmSite) -> None:
     """Opens a master connection; the second factor is typed by the site's own program."""
     assert site.ssh_config is not None
     subprocess.run(
-        ["ssh", "-F", site.ssh_config, *arguments, "-M", "-fN", HOST],
+        ["ssh", "-F", site.ssh_config, "-M", "-fN", HOST],
         env=os.environ | {"SSH_ASKPASS": str(site.askpass), "SSH_ASKPASS_REQUIRE": "force"},
         check=True,
         timeout=20,
@@ -96,29 +96,26 @@ def test_accounts_are_kept_where_they_are_wanted(slurm_accounting_site: SlurmSit
 
 
 def test_one_logs_in_with_a_key_and_finds_slurm(ssh_site: SlurmSite):
-    done = ssh(ssh_site, "-o", "BatchMode=yes", command="sinfo -h -o %R")
+    done = ssh(ssh_site, "sinfo -h -o %R")
     assert (done.returncode, done.stdout) == (0, "debug\n")
 
 
 def test_a_second_factor_keeps_batch_mode_out(second_factor_site: SlurmSite):
-    done = ssh(second_factor_site, "-o", "BatchMode=yes", command="true")
+    done = ssh(second_factor_site, "true")
     assert done.returncode == 255
     assert "Permission denied (password)" in done.stderr
 
 
 def test_behind_a_connection_with_both_factors_batch_mode_works(second_factor_site: SlurmSite):
-    control = ("-o", f"ControlPath={second_factor_site.folder}/cm")
-    asking(second_factor_site, *control)
-    done = ssh(second_factor_site, *control, "-o", "BatchMode=yes", command="squeue --me -h; pwd")
+    asking(second_factor_site)
+    done = ssh(second_factor_site, "squeue --me -h; pwd")
     assert done.stdout == f"{second_factor_site.home}\n"
 
 
 def test_a_dropped_connection_is_gone(second_factor_site: SlurmSite):
-    control = ("-o", f"ControlPath={second_factor_site.folder}/cm")
-    asking(second_factor_site, *control)
+    asking(second_factor_site)
     second_factor_site.drop_connections()
-    until(lambda: not (second_factor_site.folder / "cm").exists())
-    assert ssh(second_factor_site, *control, "-o", "BatchMode=yes", command="").returncode == 255
+    assert ssh(second_factor_site, "true").returncode == 255
 
 
 @pytest.fixture
@@ -134,7 +131,7 @@ def test_down_leaves_neither_process_nor_job_nor_account(folder: Path, tmp_path:
         job = f"touch {started}; sleep 4321; echo {folder}"
         site.ask("sbatch", "--array=0-1", "-o", "/dev/null", "--wrap", job)
         until(started.exists)
-        asking(site, "-o", f"ControlPath={folder}/cm")
+        asking(site)
         site.kill("slurmctld")
     finally:
         site.down()

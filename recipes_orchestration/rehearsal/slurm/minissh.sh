@@ -44,7 +44,7 @@ down)
     kill -9 "$pid" $(below "$pid") 2>/dev/null || true
     for _ in $(seq 60); do kill -0 "$pid" 2>/dev/null || break; sleep .05; done
   fi
-  rm -f "$D/sshd.pid"
+  rm -f "$D/sshd.pid" "$D/cm"
   if [ -s "$D/account" ]; then
     # -f: it shares root's id, under which something always runs. Its folder stays: no -r.
     ! getent passwd "$(cat "$D/account")" >/dev/null || patiently userdel -f "$(cat "$D/account")"
@@ -118,6 +118,9 @@ Host mini
   UserKnownHostsFile $D/known_hosts
   GlobalKnownHostsFile none
   StrictHostKeyChecking yes
+  ControlMaster auto
+  ControlPath $D/cm
+  ControlPersist 10m
 CONF
 for _ in $(seq 100); do
   if alive >/dev/null && (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; then exit 0; fi

@@ -1,0 +1,175 @@
+"""`recipes connect`: a person types the second factor once, and the place goes on by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from recipes_orchestration.commands.exits import ALL_RIGHT, UNREACHABLE, WRONG
+from recipes_orchestration.errors import Unreachable
+from recipes_orchestration.ledger.database import Ledger, open_ledger
+from recipes_orchestration.places.ssh_shell import SshShell
+from recipes_orchestration.rehearsal.slurm_site import HOST, SlurmSite
+
+from .archive import Archive, environment, make_archive
+from .command_runs import Ran, command, recipes
+
+# Runs a command on a terminal of its own, as its foreground.
+ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+
+
+def with_places(folder: Path, **places: Mapping[str, object]) -> Archive:
+    archive = make_archive(folder / "archive")
+    file = archive.folder / "project.yaml"
+    project = yaml.safe_load(file.read_text())
+    project["places"] |= places
+    file.write_text(yaml.safe_dump(project))
+    return archive
+
+
+def with_cluster(folder: Path, site: SlurmSite) -> Archive:
+    cluster = {"kind": "slurm", "host": HOST, "ssh_config": str(site.ssh_config)}
+    return with_places(folder, cluster=cluster)
+
+
+def shell_to(site: SlurmSite) -> SshShell:
+    return SshShell("cluster", HOST, site.ssh_config)
+
+
+def ledger_of(archive: Archive) -> Ledger:
+    return open_ledger(archive.project().ledger_url)
+
+
+def connect(archive: Archive, *arguments: str, **more: str) -> Ran:
+    """The command without a terminal."""
+    done = subprocess.run(
+        command("connect", "cluster", *arguments),
+        env=environment(archive, **more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        start_new_session=True,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def typing(site: SlurmSite) -> dict[str, str]:
+    """An environment in which ssh gets the second factor from a program instead of a person."""
+    return {"SSH_ASKPASS": str(site.askpass), "SSH_ASKPASS_REQUIRE": "force"}
+
+
+def test_a_person_types_the_second_factor_in_the_terminal(
+    tmp_path: Path, second_factor_site: SlurmSite
+):
+    archive = with_cluster(tmp_path, second_factor_site)
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL, *command("connect", "cluster")],
+        env=environment(archive),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        shown = b""
+        while not shown.endswith(b"password: "):
+            shown += (got := os.read(process.stdout.fileno(), 1))
+            assert got, shown
+        process.stdin.write(second_factor_site.password_file.read_bytes() + b"\n")
+        process.stdin.flush()
+        rest = process.stdout.read().decode()
+        assert process.wait(30) == ALL_RIGHT, rest
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+    assert "cluster is connected: mini has slurm" in rest
+    assert shell_to(second_factor_site).run(["echo", "there"]).out == "there\n"
+
+
+def test_before_it_the_place_asks_for_the_person(second_factor_site: SlurmSite):
+    with pytest.raises(Unreachable, match="recipes connect cluster") as refused:
+        shell_to(second_factor_site).run(["echo", "there"])
+    assert refused.value.connect
+
+
+def test_the_pause_of_a_lost_connection_ends(tmp_path: Path, second_factor_site: SlurmSite):
+    archive = with_cluster(tmp_path, second_factor_site)
+    with ledger_of(archive) as ledger:
+        ledger.pauses.pause("cluster", "The connection is gone.", until_reached=True)
+    told = connect(archive, "--json", **typing(second_factor_site))
+    assert told.code == ALL_RIGHT, told.err
+    assert (told.document["opened"], told.document["resumed"]) == (True, True)
+    with ledger_of(archive) as ledger:
+        assert ledger.pauses.all() == []
+
+
+def test_a_pause_for_another_reason_stays_and_is_told(tmp_path: Path, ssh_site: SlurmSite):
+    archive = with_cluster(tmp_path, ssh_site)
+    with ledger_of(archive) as ledger:
+        ledger.pauses.pause("cluster", "Invalid account.")
+    told = connect(archive)
+    assert told.code == ALL_RIGHT, told.err
+    assert "still paused: Invalid account. Run: recipes resume cluster" in told.out
+    with ledger_of(archive) as ledger:
+        assert ledger.pauses.of("cluster") is not None
+
+
+def test_an_open_connection_is_not_opened_again(tmp_path: Path, second_factor_site: SlurmSite):
+    archive = with_cluster(tmp_path, second_factor_site)
+    assert connect(archive, **typing(second_factor_site)).code == ALL_RIGHT
+    again = connect(archive, "--json")
+    assert (again.code, again.document["opened"]) == (ALL_RIGHT, False)
+
+
+def test_after_a_lost_connection_it_is_opened_again(tmp_path: Path, second_factor_site: SlurmSite):
+    archive = with_cluster(tmp_path, second_factor_site)
+    assert connect(archive, **typing(second_factor_site)).code == ALL_RIGHT
+    second_factor_site.drop_connections()
+    told = connect(archive, "--json", **typing(second_factor_site))
+    assert (told.code, told.document["opened"]) == (ALL_RIGHT, True)
+
+
+def test_a_second_factor_that_is_not_typed_opens_nothing(
+    tmp_path: Path, second_factor_site: SlurmSite
+):
+    archive = with_cluster(tmp_path, second_factor_site)
+    with ledger_of(archive) as ledger:
+        ledger.pauses.pause("cluster", "The connection is gone.", until_reached=True)
+    told = connect(archive)
+    assert told.code == UNREACHABLE
+    assert "The connection to mini was not opened: ssh ended with code 255" in told.err
+    with ledger_of(archive) as ledger:
+        assert ledger.pauses.of("cluster") is not None
+
+
+def test_a_slurm_that_does_not_answer_is_told(tmp_path: Path, ssh_site: SlurmSite):
+    archive = with_cluster(tmp_path, ssh_site)
+    ssh_site.kill("slurmctld")
+    told = connect(archive)
+    assert told.code == UNREACHABLE
+    assert "mini is connected, but Slurm does not answer there" in told.err
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("local", "local is not reached over a connection"),
+        ("here", "here is this machine's own Slurm"),
+        ("clustre", 'There is no place "clustre"'),
+    ],
+)
+def test_a_place_without_a_connection_is_refused(tmp_path: Path, place: str, words: str):
+    archive = with_places(tmp_path, here={"kind": "slurm"})
+    told = recipes(archive, "connect", place)
+    assert (told.code, told.out) == (WRONG, "")
+    assert words in told.err
