@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from array import array
+
 from PIL import Image
 
 from ..errors import PageUnreadable
@@ -56,14 +58,30 @@ def to_grey_or_rgb(image: Image.Image, *, min_is_white: bool = False) -> Image.I
 
 
 def _deep_grey(image: Image.Image, *, min_is_white: bool) -> Image.Image:
-    values = np.asarray(image)
-    if values.dtype.kind == "f":
-        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    values = np.clip(values, 0, None)
-    most = float(values.max(initial=0))
-    top = 1.0 if values.dtype.kind == "f" and most <= 1 else _top_of(most)
-    grey = (values * np.float32(255 / top)).astype(np.uint8)
-    return Image.fromarray(255 - grey if min_is_white else grey)
+    floats = image.mode == "F"
+    values = image if image.mode in ("I", "F") else image.convert("I")
+    least, most = _extremes(values)
+    if not (math.isfinite(least) and math.isfinite(most)):
+        values = _finite(values)
+        most = _extremes(values)[1]
+    scale = 255 / (1.0 if floats and most <= 1 else _top_of(max(most, 0)))
+    # As floats: what is below 0 or above 255 is cut off, and fractions are cut off once.
+    grey = values.convert("F").point(lambda value: value * scale + 0).convert("L")
+    return grey.point(lambda value: 255 - value) if min_is_white else grey
+
+
+def _extremes(image: Image.Image) -> tuple[float, float]:
+    least, most = image.getextrema()
+    assert isinstance(least, int | float)
+    assert isinstance(most, int | float)
+    return least, most
+
+
+def _finite(image: Image.Image) -> Image.Image:
+    """The picture with 0 for what is no number or endless."""
+    values = array("f", image.tobytes())
+    finite = array("f", (value if math.isfinite(value) else 0.0 for value in values))
+    return Image.frombytes("F", image.size, finite.tobytes())
 
 
 def _top_of(most: float) -> float:
