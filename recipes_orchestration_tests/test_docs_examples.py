@@ -11,6 +11,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from recipes_orchestration.job_settings import HfJobsSettings, JobSettings, SlurmSettings
 from recipes_orchestration.orchestration.instance import DEFAULT_YAML
 from recipes_orchestration.place_settings import CloudSettings
 from recipes_orchestration.project import Limits, LocalSettings, SourceSettings, load_project
@@ -90,6 +91,15 @@ def is_part_of(part: Any, whole: Any) -> bool:
     return part == whole
 
 
+def places_before(block: Block) -> dict[str, Any]:
+    """The places that the page has shown so far, for the recipes after them."""
+    places: dict[str, Any] = {}
+    for other in BLOCKS:
+        if other.page == block.page and other.line < block.line and is_ours(other):
+            places |= yaml.safe_load(re.sub(r"\$\{\w+\}", "x", other.text)).get("places") or {}
+    return places
+
+
 @pytest.mark.parametrize("block", [block for block in BLOCKS if is_ours(block)], ids=str)
 def test_yaml_in_the_docs_is_valid(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restored_path: None
@@ -112,7 +122,8 @@ def test_yaml_in_the_docs_is_valid(
     else:
         assert value.keys() <= RECIPE_KEYS, "neither project.yaml nor a recipe"
         sources = {value.get("source", "letters"): {"root": "pages"}}
-        project = yaml.safe_dump(BASE_PROJECT | {"sources": sources})
+        told = {"sources": sources, "places": places_before(block)}
+        project = yaml.safe_dump(BASE_PROJECT | told)
         recipe = yaml.safe_dump(BASE_RECIPE | value)
     write_project(tmp_path, block.page, project, recipe)
     load_project(tmp_path)
@@ -141,6 +152,24 @@ def test_every_key_is_explained(model: type[BaseModel]) -> None:
     text = (ROOT / "docs" / "project.md").read_text(encoding="utf-8")
     explained = set(re.findall(r"^\|(?: `local` \|)? `(\w+)` \|", text, flags=re.M))
     assert set(keys_of(model)) - explained == set()
+
+
+@pytest.mark.parametrize(
+    ("page", "model"), [("slurm.md", SlurmSettings), ("hf_jobs.md", HfJobsSettings)]
+)
+def test_settings_of_job_places_are_explained_with_their_defaults(
+    page: str, model: type[JobSettings]
+) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", text, flags=re.M))
+    assert told.keys() == {"kind", *keys_of(model)}
+    for name, field in model.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        if field.is_required():
+            assert told[name] == "required"
+        elif default is not None:
+            shown = yaml.safe_load(told[name].strip("`"))
+            assert (tuple(shown) if isinstance(default, tuple) else shown) == default
 
 
 @pytest.mark.parametrize("model", [SourceSettings, Limits])
