@@ -18,7 +18,7 @@ from recipes_orchestration.places.ssh_shell import SshShell
 from recipes_orchestration.rehearsal.slurm_site import HOST, SlurmSite
 
 from .archive import Archive, environment, make_archive
-from .command_runs import Ran, command, recipes
+from .command_runs import command, recipes, start
 
 # Runs a command on a terminal of its own, as its foreground.
 ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
@@ -46,23 +46,12 @@ def ledger_of(archive: Archive) -> Ledger:
     return open_ledger(archive.project().ledger_url)
 
 
-def connect(archive: Archive, *arguments: str, **more: str) -> Ran:
-    """The command without a terminal."""
-    done = subprocess.run(
-        command("connect", "cluster", *arguments),
-        env=environment(archive, **more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        start_new_session=True,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
-def typing(site: SlurmSite) -> dict[str, str]:
-    """An environment in which ssh gets the second factor from a program instead of a person."""
-    return {"SSH_ASKPASS": str(site.askpass), "SSH_ASKPASS_REQUIRE": "force"}
+@pytest.fixture
+def typing(second_factor_site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> SlurmSite:
+    """The site; ssh gets the second factor from a program instead of a person."""
+    monkeypatch.setenv("SSH_ASKPASS", str(second_factor_site.askpass))
+    monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "force")
+    return second_factor_site
 
 
 def test_a_person_types_the_second_factor_in_the_terminal(
@@ -102,11 +91,11 @@ def test_before_it_the_place_asks_for_the_person(second_factor_site: SlurmSite):
     assert refused.value.connect
 
 
-def test_the_pause_of_a_lost_connection_ends(tmp_path: Path, second_factor_site: SlurmSite):
-    archive = with_cluster(tmp_path, second_factor_site)
+def test_the_pause_of_a_lost_connection_ends(tmp_path: Path, typing: SlurmSite):
+    archive = with_cluster(tmp_path, typing)
     with ledger_of(archive) as ledger:
         ledger.pauses.pause("cluster", "The connection is gone.", until_reached=True)
-    told = connect(archive, "--json", **typing(second_factor_site))
+    told = recipes(archive, "connect", "cluster", "--json")
     assert told.code == ALL_RIGHT, told.err
     assert (told.document["opened"], told.document["resumed"]) == (True, True)
     with ledger_of(archive) as ledger:
@@ -117,25 +106,25 @@ def test_a_pause_for_another_reason_stays_and_is_told(tmp_path: Path, ssh_site: 
     archive = with_cluster(tmp_path, ssh_site)
     with ledger_of(archive) as ledger:
         ledger.pauses.pause("cluster", "Invalid account.")
-    told = connect(archive)
+    told = recipes(archive, "connect", "cluster")
     assert told.code == ALL_RIGHT, told.err
     assert "still paused: Invalid account. Run: recipes resume cluster" in told.out
     with ledger_of(archive) as ledger:
         assert ledger.pauses.of("cluster") is not None
 
 
-def test_an_open_connection_is_not_opened_again(tmp_path: Path, second_factor_site: SlurmSite):
-    archive = with_cluster(tmp_path, second_factor_site)
-    assert connect(archive, **typing(second_factor_site)).code == ALL_RIGHT
-    again = connect(archive, "--json")
+def test_an_open_connection_is_not_opened_again(tmp_path: Path, typing: SlurmSite):
+    archive = with_cluster(tmp_path, typing)
+    assert recipes(archive, "connect", "cluster").code == ALL_RIGHT
+    again = recipes(archive, "connect", "cluster", "--json")
     assert (again.code, again.document["opened"]) == (ALL_RIGHT, False)
 
 
-def test_after_a_lost_connection_it_is_opened_again(tmp_path: Path, second_factor_site: SlurmSite):
-    archive = with_cluster(tmp_path, second_factor_site)
-    assert connect(archive, **typing(second_factor_site)).code == ALL_RIGHT
-    second_factor_site.drop_connections()
-    told = connect(archive, "--json", **typing(second_factor_site))
+def test_after_a_lost_connection_it_is_opened_again(tmp_path: Path, typing: SlurmSite):
+    archive = with_cluster(tmp_path, typing)
+    assert recipes(archive, "connect", "cluster").code == ALL_RIGHT
+    typing.drop_connections()
+    told = recipes(archive, "connect", "cluster", "--json")
     assert (told.code, told.document["opened"]) == (ALL_RIGHT, True)
 
 
@@ -145,17 +134,19 @@ def test_a_second_factor_that_is_not_typed_opens_nothing(
     archive = with_cluster(tmp_path, second_factor_site)
     with ledger_of(archive) as ledger:
         ledger.pauses.pause("cluster", "The connection is gone.", until_reached=True)
-    told = connect(archive)
-    assert told.code == UNREACHABLE
-    assert "The connection to mini was not opened: ssh ended with code 255" in told.err
+    process = start(archive, "connect", "cluster")  # in a session that has no terminal
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == UNREACHABLE
+    assert "The connection to mini was not opened: ssh ended with code 255" in err
     with ledger_of(archive) as ledger:
         assert ledger.pauses.of("cluster") is not None
 
 
+@pytest.mark.slow  # Slurm tries for some seconds
 def test_a_slurm_that_does_not_answer_is_told(tmp_path: Path, ssh_site: SlurmSite):
     archive = with_cluster(tmp_path, ssh_site)
     ssh_site.kill("slurmctld")
-    told = connect(archive)
+    told = recipes(archive, "connect", "cluster")
     assert told.code == UNREACHABLE
     assert "mini is connected, but Slurm does not answer there" in told.err
 

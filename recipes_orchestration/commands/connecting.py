@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 from ..errors import ConfigError, NotFound, PlaceError, Unreachable
@@ -15,6 +14,8 @@ from ..project_mistakes import choose
 from .output import Output
 
 __all__ = ["connect_place", "shell_of"]
+
+_STDERR = 2  # nothing but the one document goes to stdout
 
 
 def connect_place(project: Path | None, place: str, *, as_json: bool) -> None:
@@ -69,8 +70,7 @@ def shell_of(project: Project, place: str) -> SshShell:
 def _open(shell: SshShell, output: Output) -> None:
     """Lets ssh ask in this terminal whatever it wants to know."""
     output.note(f"Connecting to {shell.host}; what is asked now is asked by ssh.")
-    # Nothing but the one document goes to stdout.
-    code = subprocess.run(shell.connect_argv(), stdout=sys.stderr.fileno()).returncode
+    code = subprocess.run(shell.connect_argv(), stdout=_STDERR).returncode
     if code:
         raise Unreachable(
             f"The connection to {shell.host} was not opened: ssh ended with code {code}, and what "
