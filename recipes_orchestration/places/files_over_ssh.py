@@ -21,7 +21,7 @@ from .shell import Done, finished, late_words
 if TYPE_CHECKING:
     from .ssh_shell import SshShell
 
-__all__ = ["get_files", "put_folder"]
+__all__ = ["get_files", "put_files"]
 
 # In every folder that rsync writes into: what was cut off.
 PARTIAL = ".rsync-partial"
@@ -41,17 +41,18 @@ _LIST = r"""cd -- "$1" 2>/dev/null || exit 0; find . -type f -printf '%s %T@ %P\
 _CHECK = """cd -- "$1" && sha256sum -c --quiet - >&2"""
 
 
-def put_folder(shell: SshShell, local: Path, remote: str, timeout: float) -> None:
-    """Sends the files of a folder, but for those that are there.
+def put_files(
+    shell: SshShell, local: Path, remote: str, files: Sequence[str], timeout: float
+) -> None:
+    """Sends files and folders by their paths below `local`, but for those that are there.
 
     Raises `Unreachable` when it could not be done for a reason of the connection, `Refused` when
     there is no room; all of it may be done again.
     """
-    argv = [*_rsync(shell), f"{local}/", f"{shell.host}:{remote}/"]
-    _made(shell, remote)
-    done = _run(shell, argv, timeout)
+    argv = [*_rsync(shell), "--files-from=-", f"{local}/", f"{shell.host}:{remote}/"]
+    done = _run(shell, argv, timeout, stdin="".join(f"{file}\n" for file in files))
     if done is None:
-        _put_by_sftp(shell, local, remote, timeout)
+        _put_by_sftp(shell, local, remote, files, timeout)
     elif done.code:
         raise _error(shell, done, remote)
 
@@ -107,18 +108,11 @@ def _error(shell: SshShell, done: Done, remote: str) -> ProviderError:
     )
 
 
-def _made(shell: SshShell, remote: str) -> None:
-    done = shell.run(["mkdir", "-p", "--", remote])
-    if done.code:
-        raise Refused(
-            f"{shell.place}: the folder {remote} cannot be made: {done.words}. Name another one "
-            "with scratch."
-        )
-
-
-def _put_by_sftp(shell: SshShell, local: Path, remote: str, timeout: float) -> None:
+def _put_by_sftp(
+    shell: SshShell, local: Path, remote: str, files: Sequence[str], timeout: float
+) -> None:
     there = _listed(shell, remote)
-    wanted = _to_send(local, there)
+    wanted = _to_send(local, files, there)
     if not wanted:
         return
     folders = sorted({str(each) for path in wanted for each in PurePosixPath(path).parents} - {"."})
@@ -161,13 +155,16 @@ def _get_by_sftp(
         _sftp(shell, commands, remote, timeout)
 
 
-def _to_send(local: Path, there: Mapping[str, tuple[int, int]]) -> list[str]:
-    wanted: list[str] = []
-    for path in sorted(each for each in local.rglob("*") if each.is_file()):
-        status, name = path.stat(), path.relative_to(local).as_posix()
-        if there.get(name) != (status.st_size, int(status.st_mtime)):
-            wanted.append(name)
-    return wanted
+def _to_send(local: Path, files: Sequence[str], there: Mapping[str, tuple[int, int]]) -> list[str]:
+    """The files that are not there with their size and time, each once; those of folders too."""
+    wanted: dict[str, None] = {}
+    for file in files:
+        path = local / file
+        for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            status, name = each.stat(), each.relative_to(local).as_posix()
+            if each.is_file() and there.get(name) != (status.st_size, int(status.st_mtime)):
+                wanted[name] = None
+    return list(wanted)
 
 
 def _listed(shell: SshShell, remote: str) -> dict[str, tuple[int, int]]:

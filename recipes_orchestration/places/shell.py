@@ -57,8 +57,13 @@ class Shell(Protocol):
         """Runs a command to its end, whatever its exit code; its words are in English."""
         ...
 
-    def put(self, local: Path, remote: str, timeout: float = FILES_SECONDS) -> None:
-        """Sends the files of a folder here into one there; what is there already is not sent."""
+    def put(
+        self, local: Path, remote: str, files: Sequence[str], timeout: float = FILES_SECONDS
+    ) -> None:
+        """Sends files and folders, by their paths in a folder here, into one that is there.
+
+        What is there already is not sent again.
+        """
         ...
 
     def get(
@@ -96,7 +101,13 @@ class LocalShell:
         except subprocess.TimeoutExpired as error:
             raise ProviderError(late_words(self.place, argv[0], timeout)) from error
 
-    def put(self, local: Path, remote: str, timeout: float = FILES_SECONDS) -> None:  # noqa: ARG002
+    def put(
+        self,
+        local: Path,
+        remote: str,
+        files: Sequence[str],  # noqa: ARG002
+        timeout: float = FILES_SECONDS,  # noqa: ARG002
+    ) -> None:
         """Nothing: what is packed here is packed where the nodes see it."""
         if Path(remote) != local:
             raise ConfigError(
@@ -108,11 +119,11 @@ class LocalShell:
         self,
         remote: str,
         local: Path,
-        files: Sequence[str],  # noqa: ARG002
+        files: Sequence[str],
         timeout: float = FILES_SECONDS,
     ) -> None:
         """Nothing: results are read where the nodes wrote them."""
-        self.put(local, remote, timeout)
+        self.put(local, remote, files, timeout)
 
     def remove(self, remote: str, timeout: float = FILES_SECONDS) -> None:
         """Removes a folder of this machine."""

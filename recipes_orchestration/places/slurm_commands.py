@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from ..runner.task_folder import MANIFEST, OUT, RESULTS
 from .slurm_queue import Element
 from .slurm_script import EXIT, LOGS, STARTED, Mark, mark_of
 
@@ -22,6 +23,7 @@ __all__ = [
     "accounting_command",
     "cancel_command",
     "find_command",
+    "folders_command",
     "forget_command",
     "login_command",
     "queue_command",
@@ -98,13 +100,22 @@ def find_command(root: str, name: str) -> list[str]:
     return ["sh", "-c", _FIND, "sh", root, name]
 
 
-def submit_command(root: str, batch: str, name: str, sbatch: Sequence[str]) -> list[str]:
-    """Sends an array whose task folders are there; its script is the standard input.
+def folders_command(root: str, batch: str, name: str, indexes: Sequence[int]) -> list[str]:
+    """Makes the folders of tasks, before anything is sent into them."""
+    array = f"{root}/{batch}/{name}"
+    folders = [f"{array}/{LOGS}", *(f"{array}/{index}/{OUT}" for index in indexes)]
+    return ["mkdir", "-p", "--", f"{root}/{ARRAYS}", *folders]
+
+
+def submit_command(
+    root: str, batch: str, name: str, first: int, sbatch: Sequence[str]
+) -> list[str]:
+    """Sends an array whose task folders are there, `first` too; its script is standard input.
 
     Ends with `NO_FOLDER` when they are not, with `NO_ROOM` when nothing can be written, both
     before Slurm was asked; else as `sbatch` does.
     """
-    return ["sh", "-c", _SUBMIT, "sh", root, batch, name, *sbatch]
+    return ["sh", "-c", _SUBMIT, "sh", root, batch, name, str(first), *sbatch]
 
 
 def cancel_command(folder: str, name: str, element: Element) -> list[str]:
@@ -128,25 +139,28 @@ def traces_input(elements: Iterable[tuple[Element, str]]) -> str:
     return "".join(f"{job} {index} {folder}\n" for (job, index), folder in elements)
 
 
-def traces_of(text: str) -> Mapping[Element, Traces]:
-    """What `traces_command` printed, by element."""
-    found: dict[Element, Traces] = {}
+def traces_of(text: str, jobs: Sequence[int]) -> list[Traces]:
+    """What `traces_command` printed, in the order of its input; `jobs` are those of the elements.
+
+    Marks of another job, which had the folder before, are not believed.
+    """
+    found: dict[int, Traces] = {}
     for line in text.split("\n"):
         parts = line.split("|")
-        if len(parts) != 9 or not parts[0].isdecimal() or not parts[1].isdecimal():
+        if len(parts) != 8 or not parts[0].isdecimal() or int(parts[0]) >= len(jobs):
             continue
-        job, index = int(parts[0]), int(parts[1])
-        ended, started = mark_of(parts[2]), mark_of(parts[3])
-        found[job, index] = Traces(
+        job = jobs[int(parts[0])]
+        ended, started = mark_of(parts[1]), mark_of(parts[2])
+        found[int(parts[0])] = Traces(
             exit=ended if ended is not None and ended.job == job else None,
             started=started is not None and started.job == job,
-            cancelled=parts[4].split() == [str(job)],
-            results=parts[5] == "1",
-            folder=parts[6] == "1",
-            absent=int(parts[7]) if parts[7].isdecimal() else 0,
-            log=_decoded(parts[8]),
+            cancelled=parts[3].split() == [str(job)],
+            results=parts[4] == "1",
+            folder=parts[5] == "1",
+            absent=int(parts[6]) if parts[6].isdecimal() else 0,
+            log=_decoded(parts[7]),
         )
-    return found
+    return [found.get(number, Traces()) for number in range(len(jobs))]
 
 
 def _decoded(text: str) -> str:
@@ -175,11 +189,10 @@ exit 0
 """
 
 _SUBMIT = f"""\
-root=$1 batch=$2 name=$3
-shift 3
+root=$1 batch=$2 name=$3 first=$4
+shift 4
 folder=$root/$batch/$name
-[ -e "$folder/0/manifest.json" ] || exit {NO_FOLDER}
-mkdir -p "$folder/{LOGS}" "$root/{ARRAYS}" || exit {NO_ROOM}
+[ -e "$folder/$first/{MANIFEST}" ] || exit {NO_FOLDER}
 printf '%s\\n' "$batch" >"$root/{ARRAYS}/.$name.$$" &&
   mv -f "$root/{ARRAYS}/.$name.$$" "$root/{ARRAYS}/$name" || exit {NO_ROOM}
 cat >"$folder/{SCRIPT}" || exit {NO_ROOM}
@@ -201,24 +214,25 @@ exec scancel --quiet --name="$3" "$4_$2"
 
 _TRACES = f"""\
 [ -d "$1" ] || exit {NO_FOLDER}
-now=$(date +%s)
+now=$(date +%s) number=0
 while read -r job index folder; do
   ended= started= cancelled= results=0 there=0 absent=0 log=
   {{ read -r ended <"$folder/{EXIT}.$index"; }} 2>/dev/null
   {{ read -r started <"$folder/{STARTED}.$index"; }} 2>/dev/null
   {{ read -r cancelled <"$folder/{CANCELLED}.$index"; }} 2>/dev/null
   case $ended$started$cancelled in *'|'*) ended= started= cancelled= ;; esac
-  [ ! -s "$folder/$index/out/results.jsonl" ] || results=1
+  [ ! -s "$folder/$index/{OUT}/{RESULTS}" ] || results=1
   [ ! -d "$folder/$index" ] || there=1
   case $ended in
   "1 $job "*) ;;
   *)
-    whose= at=
-    {{ read -r whose at <"$folder/{ABSENT}.$index"; }} 2>/dev/null
+    whose= at= file=$folder/{ABSENT}.$index
+    [ -d "$folder" ] || file=$1/{ARRAYS}/${{folder##*/}}.{ABSENT}.$index
+    {{ read -r whose at <"$file"; }} 2>/dev/null
     case $at in *[!0-9]*|'') whose= at=0 ;; esac
     if [ "$whose" != "$job" ] || [ $((now - at)) -gt {ABSENT_FORGOTTEN} ]; then
       at=$now
-      {{ echo "$job $now" >"$folder/{ABSENT}.$index"; }} 2>/dev/null
+      {{ echo "$job $now" >"$file"; }} 2>/dev/null
     fi
     absent=$((now - at)) ;;
   esac
@@ -228,8 +242,9 @@ while read -r job index folder; do
     tail=$folder/{LOGS}/${{job}}_$index.log
     [ ! -s "$tail" ] || log=$(tail -c {LOG_TAIL_BYTES} "$tail" | base64 | tr -d '\\n') ;;
   esac
-  printf '%s|%s|%s|%s|%s|%s|%s|%s|%s\\n' \\
-    "$job" "$index" "$ended" "$started" "$cancelled" $results $there "$absent" "$log"
+  printf '%s|%s|%s|%s|%s|%s|%s|%s\\n' \\
+    $number "$ended" "$started" "$cancelled" $results $there "$absent" "$log"
+  number=$((number + 1))
 done
 """
 
@@ -238,6 +253,7 @@ done
 _FORGET = f"""\
 root=$1 batch=$2 name=$3 index=$4
 folder=$root/$batch/$name
+rm -f -- "$root/{ARRAYS}/$name.{ABSENT}.$index"
 if [ -d "$folder" ]; then
   rm -rf -- "$folder/$index"
   for each in {EXIT} {STARTED} {CANCELLED} {ABSENT}; do rm -f -- "$folder/$each.$index"; done

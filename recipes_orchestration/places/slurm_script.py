@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "BUSY",
     "EXIT",
     "LOGS",
     "MODULES_FAILED",
@@ -35,6 +37,8 @@ LOGS = "log"
 
 WHOLE_TASK_FAILED = 3
 """The runner's exit code when the task as a whole cannot be done."""
+BUSY = 75
+"""The runner's exit code when another one works in the folder."""
 MODULES_FAILED = 120
 NOT_FOUND = 127
 
@@ -104,8 +108,10 @@ class Mark:
     host: str
 
 
-def sbatch_argv(rules: SlurmRules, name: str, folder: str, count: int, rung: int) -> list[str]:
-    """The command that sends the array `name` of `count` tasks, whose folder is `folder`.
+def sbatch_argv(
+    rules: SlurmRules, name: str, folder: str, indexes: Sequence[int], rung: int
+) -> list[str]:
+    """The command that sends the array `name` with these indexes, whose folder is `folder`.
 
     The script is to be its standard input, and `LOGS` is to be there: without it Slurm fails the
     job at its start and leaves no log.
@@ -125,7 +131,7 @@ def sbatch_argv(rules: SlurmRules, name: str, folder: str, count: int, rung: int
     if warned and not any(option.startswith("--signal") for option in rules.extra):
         options["signal"] = f"B:USR1@{WARNING_SECONDS}"
     return [
-        *("sbatch", "--parsable", f"--job-name={name}", f"--array=0-{count - 1}{most}"),
+        *("sbatch", "--parsable", f"--job-name={name}", f"--array={_ranges(indexes)}{most}"),
         *("--no-requeue", "--export=NONE", f"--chdir={folder}"),
         f"--output={folder}/{LOGS}/%A_%a.log",
         *(f"--{option}={value}" for option, value in options.items() if value is not None),
@@ -208,6 +214,17 @@ while :; do
 done
 exit "$code"
 """
+
+
+def _ranges(indexes: Sequence[int]) -> str:
+    """`0-3,5`: Slurm takes a long list in few characters only."""
+    parts: list[list[int]] = []
+    for index in sorted(indexes):
+        if parts and index == parts[-1][1] + 1:
+            parts[-1][1] = index
+        else:
+            parts.append([index, index])
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in parts)
 
 
 def _module(name: str) -> str:

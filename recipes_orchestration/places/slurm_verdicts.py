@@ -13,7 +13,7 @@ from ..runner.work import FailureKind
 from .place import Standing, State
 from .slurm_commands import Traces
 from .slurm_queue import Row, pending_words
-from .slurm_script import MODULES_FAILED, NOT_FOUND, WHOLE_TASK_FAILED
+from .slurm_script import BUSY, MODULES_FAILED, NOT_FOUND, WHOLE_TASK_FAILED
 
 __all__ = ["GRACE_SECONDS", "LAG_SECONDS", "Verdict", "left_queue", "verdict"]
 
@@ -26,6 +26,8 @@ it left the queue is a leftover of theirs."""
 
 # 128 and SIGKILL: what a shell says of a child that ran out of memory, or was killed by hand.
 KILLED = 137
+# The same with SIGTERM and SIGINT.
+_TOLD_TO_END = (143, 130)
 _OUT_OF_MEMORY = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
 _BY_NODE = {
     "BOOT_FAIL": "its node did not start",
@@ -70,7 +72,7 @@ def verdict(
     over = next((row for row in (queue, accounts) if row is not None and row.over), None)
     if queue is not None and not queue.over and traces.exit is None:
         return Verdict(State.RUNNING, "It is being ended by Slurm.")
-    if traces.exit is None and traces.folder and _may_follow(over, traces, accounts):
+    if traces.exit is None and _may_follow(over, traces, accounts):
         wait = settle_seconds if over is not None else max(GRACE_SECONDS, settle_seconds)
         if over is None and accounts is not None:
             wait = max(wait, LAG_SECONDS)
@@ -119,8 +121,11 @@ def _ended(over: Row | None, traces: Traces) -> Verdict:
         return Verdict(State.ENDED, f"Slurm ended it: {_BY_NODE[state]}.", FailureKind.NODE)
     if state == "CANCELLED" or traces.cancelled:
         return Verdict(State.ENDED, "It was cancelled.", FailureKind.CANCELLED)
-    if why == "term":
-        words = "Slurm told it to end before it was done."
+    if why == "term" or code in _TOLD_TO_END:
+        words = "It was told to end before it was done."
+        return Verdict(State.ENDED, words, FailureKind.NODE)
+    if code == BUSY:
+        words = "Another runner still works in its folder."
         return Verdict(State.ENDED, words, FailureKind.NODE)
     if code is not None:
         return _failed_by_itself(code, traces)

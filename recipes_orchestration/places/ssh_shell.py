@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ..errors import ConfigError, ProviderError, Unreachable
-from .files_over_ssh import get_files, put_folder
+from .files_over_ssh import get_files, put_files
 from .shell import COMMAND_SECONDS, FILES_SECONDS, Done, finished, late_words
 
 __all__ = ["SshShell", "connection_words", "needs_a_person"]
@@ -96,9 +96,11 @@ class SshShell:
             f"{Done(done.code, before, done.err).words}. Try: ssh {self.host} sh -c true"
         )
 
-    def put(self, local: Path, remote: str, timeout: float = FILES_SECONDS) -> None:
+    def put(
+        self, local: Path, remote: str, files: Sequence[str], timeout: float = FILES_SECONDS
+    ) -> None:
         """Sends what is not there yet, by rsync, or by sftp where there is none."""
-        put_folder(self, local, remote, timeout)
+        put_files(self, local, remote, files, timeout)
 
     def get(
         self, remote: str, local: Path, files: Sequence[str], timeout: float = FILES_SECONDS
