@@ -24,8 +24,8 @@ _BATCH, _TASK = "RECIPES_BATCH", "RECIPES_TASK"
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _FOLDER = re.compile(r"[A-Za-z0-9._~-]{1,255}(/[A-Za-z0-9._~-]{1,255}){0,20}")
 # A repository takes 128 commits an hour, and other things are committed too.
-_COMMITS_AN_HOUR = 90
-_LEAST_EVERY = 300.0
+COMMITS_AN_HOUR = 90
+LEAST_EVERY = 300.0
 # Before its time is over the task is ended, so that its results get back.
 _LAST_SHARE, _LAST_SECONDS = 0.1, 180.0
 
@@ -43,6 +43,8 @@ class HfRules:
     """How jobs are made. `ladder` are the machines of pages that got too little, by how often.
 
     `setup` are lines of shell before the `runner`, `secrets` names of variables of this machine.
+    Results are put back every `put_back_seconds` while a job runs; by default as often as the
+    repository lets all of them.
     """
 
     image: str
@@ -54,6 +56,7 @@ class HfRules:
     task_seconds: float = 3600.0
     max_open: int = 4
     settle_seconds: float = 60.0
+    put_back_seconds: float | None = None
 
     def machine(self, rung: int) -> Machine:
         """Where a task runs whose pages got too little so often."""
@@ -125,12 +128,14 @@ def task_place_of(environment: Mapping[str, str]) -> TaskPlace | None:
 
 
 def _script(at: TaskPlace, machine: Machine, rules: HfRules, reach: Reach) -> str:
-    every = max(_LEAST_EVERY, 3600.0 * rules.max_open / _COMMITS_AN_HOUR)
+    every = rules.put_back_seconds
+    if every is None:
+        every = max(LEAST_EVERY, 3600.0 * rules.max_open / COMMITS_AN_HOUR)
     left = min(_LAST_SECONDS, machine.timeout * _LAST_SHARE)
     command = [
         *("python3", "-m", "recipes_orchestration.runner.hub_task"),
         *reach.arguments,
         *("--task", at.task, "--runner", rules.runner),
-        *("--every", f"{every:.0f}", "--stop-after", f"{machine.timeout - left:.0f}"),
+        *("--every", f"{every:g}", "--stop-after", f"{machine.timeout - left:.0f}"),
     ]
     return "\n".join(["set -e", *rules.setup, f"exec {shlex.join(command)}"])
