@@ -39,6 +39,9 @@ __all__ = [
 
 JOB_PLACES = ("slurm", "hf_jobs")
 
+# Of a task's time limit: pages differ, and models have to be loaded.
+_OF_LIMIT = 0.75
+
 
 class JobSettings(PlaceSettings):
     """A place that takes jobs: the runner works there on folders of pages, sent from here."""
@@ -146,6 +149,12 @@ class SlurmSettings(JobSettings):
         description="So long Slurm may take to show what it accepted, or how it ended. Seconds.",
     )
 
+    @property
+    def aim_seconds(self) -> float:
+        """How long a task is to take, in seconds: within its time limit, with room to spare."""
+        aim = self.task_minutes * 60
+        return aim if self.time is None else min(aim, time_seconds(self.time) * _OF_LIMIT)
+
     def rung(self, number: int) -> SlurmRung:
         """Time and memory of a task whose pages got too little `number` times before."""
         time, mem = self.time, self.mem
@@ -214,6 +223,11 @@ class HfJobsSettings(JobSettings):
             rest = "one of them, such as bucket: archive/recipes"
             raise ValueError(f"found {found}, where pages and results are to lie; allowed: {rest}")
         return self
+
+    @property
+    def aim_seconds(self) -> float:
+        """How long a job is to take, in seconds: within its time limit, with room to spare."""
+        return min(self.task_minutes * 60, self.timeout_minutes * 60 * _OF_LIMIT)
 
     def rung(self, number: int) -> HfJobsRung:
         """Machine and time of a job whose pages got too little `number` times before."""

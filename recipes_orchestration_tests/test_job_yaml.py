@@ -201,6 +201,14 @@ def test_time_limits_in_seconds(time: str, seconds: int) -> None:
     assert time_seconds(f"2-{time}") == seconds + 2 * 86_400
 
 
+def test_a_task_aims_at_less_than_its_time_limit() -> None:
+    assert SlurmSettings().aim_seconds == 3600
+    assert SlurmSettings(time="02:00:00").aim_seconds == 3600
+    assert SlurmSettings(time="00:40:00").aim_seconds == 1800
+    hub = HfJobsSettings(namespace="a", bucket="a/b", timeout_minutes=20)
+    assert hub.aim_seconds == 900
+
+
 TIMES = "hours, minutes and seconds, such as 02:00:00, or with days, such as 1-12:00:00"
 MEMORY = "a whole number with K, M, G or T, such as 16G or 4000M"
 OPTION = "one option of sbatch with its value, such as --constraint=a100"
