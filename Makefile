@@ -47,7 +47,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/uv
 	@touch $@ $(VENV)/.demo $(VENV)/.cloud
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[ocr,nlp]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[orchestration,ocr,nlp]'
 	@touch $@
 
 $(VENV)/.cloud: pyproject.toml constraints.txt | $(BIN)/uv
