@@ -220,6 +220,19 @@ class Login:
         command = forget_command(self.root, task.batch, task.array, task.index)
         self._ask(command, timeout=TRACES_SECONDS)
 
+    def check(self) -> str:
+        """What Slurm says of itself, and of an array as the settings would have it; none is sent.
+
+        Raises `Refused` when it would not take one, `Unreachable` when it does not answer.
+        """
+        self.queue(["recipes-check"])
+        version = self._ask(["sbatch", "--version"]).out.strip()
+        sbatch = sbatch_argv(self.rules, "recipes-check", self.root, [0], 0)
+        done = self._ask([sbatch[0], "--test-only", *sbatch[1:]], "#!/bin/sh\n")
+        if done.code:
+            raise submit_error(self.place, done)
+        return f"{version}; {done.words.removeprefix('sbatch: ')}"
+
     def _known_environment(self) -> str:
         """Finds where Slurm's commands are, as an account of many sites knows only after a login.
 
