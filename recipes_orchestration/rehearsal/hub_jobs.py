@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import datetime
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,10 @@ class JobsDesk(ReposDesk):
             return found
         tail = request.query_params.get("tail", "")
         start = max(0, len(found.log) - int(tail)) if tail.isdigit() else 0
-        return StreamingResponse(_events(found, start), media_type="text/event-stream")
+        # A client that does not follow stops at what was logged a second after this.
+        headers = {"Date": formatdate(usegmt=True)}
+        events = _events(found, start)
+        return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
     def _shown(self, job: Job) -> dict[str, Any]:
         spec = job.spec

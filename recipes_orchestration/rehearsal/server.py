@@ -209,6 +209,7 @@ class Rehearsal:
             log_config=None,  # else it would set up logging for the whole process
             log_level="error",
             access_log=False,
+            date_header=False,  # its own is up to a second late
             timeout_graceful_shutdown=1,
         )
         self._server = _Server(config, started)
