@@ -1,4 +1,4 @@
-"""A process that runs a cloud archive and, when told to, kills or stops itself at a given call."""
+"""A process that runs an archive and, when told to, kills or stops itself at a given call."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from recipes_orchestration.engine.engine import open_engine
 from recipes_orchestration.project import load_project
 from recipes_orchestration.rehearsal import Rehearsal, Script
 
-from .archive import environment
-from .cloud_archive import BATCH, CloudArchive, run_all
+from .archive import Archive, environment
+from .cloud_archive import BATCH, run_all
 
 STOPPED = 130
 _OWNERS = {
@@ -27,6 +27,8 @@ _OWNERS = {
     "BookingBook": "ledger.bookings",
     "Library": "library.library",
     "CloudPlace": "places.cloud",
+    "SlurmPlace": "places.slurm",
+    "HfJobsPlace": "places.hf_jobs",
     "Journal": "places.plain_calls",
     "PlainTasks": "places.plain_tasks",
     "SpoolPart": "places.spool",
@@ -65,7 +67,7 @@ class Run:
 
 
 def start(
-    archive: CloudArchive,
+    archive: Archive,
     point: str = "",
     *,
     number: int = signal.SIGKILL,

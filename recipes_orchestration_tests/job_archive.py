@@ -23,6 +23,7 @@ from .archive import Archive, find_pages
 __all__ = [
     "BATCH",
     "RUNNER",
+    "Arrays",
     "JobArchive",
     "advance_until",
     "first_stage",
@@ -227,3 +228,17 @@ def values_of(engine: Engine, step: str = "area", batch: str = BATCH) -> dict[st
     """The landed values of a step by page id."""
     table = engine.library.table("letters", step, batch, ["page_id", "value"])
     return {row["page_id"]: json.loads(row["value"]) for row in table.to_pylist()}
+
+
+class Arrays:
+    """The jobs that a site was sent since this was made, each array once."""
+
+    def __init__(self, site: SlurmSite) -> None:
+        self._site = site
+        self._before = self._known()
+
+    def __len__(self) -> int:
+        return len(self._known() - self._before)
+
+    def _known(self) -> set[str]:
+        return set(self._site.ask("squeue", "-h", "-t", "all", "-o", "%F %j").splitlines())

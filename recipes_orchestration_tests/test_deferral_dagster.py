@@ -44,14 +44,15 @@ def shared_site(tmp_path_factory: pytest.TempPathFactory, rehearsed: Rehearsal) 
 
 
 @pytest.fixture
-def site(shared_site: Site) -> Site:
-    shared_site.rehearsal.reset()
-    shared_site.rehearsal.script("anthropic", NEVER)
+def site(shared_site: Site, rehearsed: Rehearsal) -> Site:
+    rehearsed.reset()
+    rehearsed.script("anthropic", NEVER)
     return shared_site
 
 
 def go_on(site: Site) -> None:
     """The provider ends everything."""
+    assert site.rehearsal is not None
     site.rehearsal.script("anthropic", Script())
     site.rehearsal.finish("anthropic")
 
@@ -79,8 +80,8 @@ def test_while_the_provider_works_there_is_no_process_and_then_all_is_done(site:
         assert landed(site.archive, "after", f"six/b{batch}/0001") == 2
 
 
-def test_a_queued_continuation_cancelled_in_the_ui_is_a_stop(site: Site):
-    site.rehearsal.script(
+def test_a_queued_continuation_cancelled_in_the_ui_is_a_stop(site: Site, rehearsed: Rehearsal):
+    rehearsed.script(
         "anthropic", Script(never_ends=True, cancel_seconds=2, answered_before_cancel=1)
     )
     backfill = site.backfill("stop")

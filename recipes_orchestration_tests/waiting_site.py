@@ -1,4 +1,4 @@
-"""A real `dagster dev` over a cloud recipe whose provider is rehearsed, with a hurried daemon."""
+"""A real `dagster dev` over a recipe with steps elsewhere, with a hurried daemon."""
 
 from __future__ import annotations
 
@@ -66,9 +66,10 @@ class Site:
     """The project, its provider and the `dagster dev` over it, which may be killed in between."""
 
     archive: Archive
-    rehearsal: Rehearsal
+    rehearsal: Rehearsal | None
     environment: Mapping[str, str]
     home: Path
+    recipe: str = "measure"
     _dev: DagsterDev | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -78,6 +79,11 @@ class Site:
             running = running_dagster(self.archive.folder, self.home, environment=self.environment)
             self._dev = self._stack.enter_context(running)
         return self._dev
+
+    @property
+    def _provider(self) -> Rehearsal:
+        assert self.rehearsal is not None
+        return self.rehearsal
 
     def kill(self) -> None:
         """Kills all of it with SIGKILL, the processes of its runs included."""
@@ -98,7 +104,7 @@ class Site:
     def backfill(self, folder: str) -> str:
         """Launches a backfill of all steps over the folder and gives its id."""
         arguments = ("--folder", folder, "--url", self.dev.url, "--json", "--no-wait")
-        ran = recipes(self.archive, "backfill", "measure", *arguments)
+        ran = recipes(self.archive, "backfill", self.recipe, *arguments)
         assert ran.code == 0, ran.err
         return str(ran.document["backfill"])
 
@@ -185,11 +191,11 @@ class Site:
 
     def batches(self) -> list[Mapping[str, Any]]:
         """What the provider has, in the order in which it came."""
-        return list(self.rehearsal.counts("anthropic")["batches"])
+        return list(self._provider.counts("anthropic")["batches"])
 
     def sent(self) -> Counter[str]:
         """How often each request came, by its hash."""
-        counts = self.rehearsal.counts("anthropic")
+        counts = self._provider.counts("anthropic")
         return Counter(counts["requests"]) + Counter(counts["plain_requests"])
 
 
@@ -199,19 +205,23 @@ def ids_of(runs: list[DagsterRun]) -> set[str]:
 
 @contextmanager
 def open_site(
-    archive: Archive, rehearsal: Rehearsal, folder: Path, environment: Mapping[str, str]
+    archive: Archive,
+    rehearsal: Rehearsal | None,
+    folder: Path,
+    environment: Mapping[str, str],
+    recipe: str = "measure",
 ) -> Generator[Site]:
     """The site until the block ends; `dagster dev` starts at its first use."""
     hurry = folder / "hurry"
     hurry.mkdir()
     (hurry / "sitecustomize.py").write_text(HURRY)
     variables = {
-        **rehearsal.environment(),
+        **(rehearsal.environment() if rehearsal is not None else {}),
         **environment,
         EVERY_VARIABLE: "2",
         "PYTHONPATH": str(hurry),
     }
-    site = Site(archive, rehearsal, variables, archive.folder / "dagster_home")
+    site = Site(archive, rehearsal, variables, archive.folder / "dagster_home", recipe)
     try:
         yield site
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -67,7 +68,8 @@ def _failed(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted)
         engine.ledger.tasks.dropped(task.id, standing.words)
         return
     if task.remote_id is not None:
-        place.cancel(task.remote_id)
+        with suppress(ProviderError):  # it has failed, so there is nothing left that must end
+            place.cancel(task.remote_id)
     engine.ledger.tasks.dropped(task.id, standing.words)
     if task.remote_id is not None:
         place.forget(task.remote_id)

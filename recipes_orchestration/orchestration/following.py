@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from ..engine.look import look
+from ..engine.look import BatchView, PageState, look
 from ..engine.stopping import STOPPED as BY_A_PERSON
 from ..engine.stopping import land_stopped
 from ..ledger.task_rows import TaskHead
@@ -36,27 +36,37 @@ def follow_stopped(desk: Desk, asked: Collection[str]) -> None:
             continue
         deaf = task.stopped_at is not None and now - task.stopped_at > ASKED_AGAIN_AFTER
         if task.id in desk.ended or (deaf and task.place in asked):
-            row = desk.engine.ledger.tasks.get(task.id)
             at_rest, landed = land_stopped(desk.engine, task.id)
-            if at_rest and row is not None:
-                _tell(desk, task, landed, len(row.pages))
+            if at_rest:
+                _tell(desk, task, landed)
 
 
-def _tell(desk: Desk, task: TaskHead, landed: int, pages: int) -> None:
+def _tell(desk: Desk, task: TaskHead, landed: int) -> None:
     """Says on the cancelled run what came of the task, and records what is complete by it."""
     work = Work(task.recipe, task.stage, task.batch)
     steps = desk.works.steps.get((task.recipe, task.stage), ())
+    view = None
     if steps:
         recipe = desk.engine.project.recipe(task.recipe)
         view = look(desk.engine, recipe, task.batch, steps)
         record_view(desk.engine, desk.instance, view, steps)
     id = task.remote_id or task.name
-    words = f"{task.place} has ended {id}: {landed} of its {pages} pages had an answer and landed."
+    words = f"{task.place} has ended {id}: {landed} of its results landed."
     desk.notes.append(words)
     run, _ = latest_run(desk, work)
     if run is None:
         return
     waited = AWAIT in run.tags or WAITING in run.tags
     if run.status is dg.DagsterRunStatus.CANCELED and waited:
-        desk.instance.add_run_tags(run.run_id, {STOPPED: f"{landed} of {pages} pages landed"})
+        if view is not None:
+            desk.instance.add_run_tags(run.run_id, {STOPPED: _landed_words(view)})
         desk.instance.report_engine_event(words, run)
+
+
+def _landed_words(view: BatchView) -> str:
+    """How many of the batch's pages have been through all the steps."""
+    steps = view.steps.values()
+    through = sum(
+        all(step.states[page] is PageState.LANDED for step in steps) for page in view.pages
+    )
+    return f"{through} of {len(view.pages)} pages landed"
