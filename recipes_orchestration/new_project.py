@@ -38,6 +38,10 @@ sources:
 # places:
 #   local:
 #     workers: 2              # processes; by default one a core, at most four
+#   cluster:                  # a name of yours for a Slurm cluster; its settings: docs/slurm.md
+#     kind: slurm
+#     host: login.uni.example # as ssh knows it
+#     time: 02:00:00          # of a task
 #   anthropic:                # or openai, gemini, bedrock; the key is in ANTHROPIC_API_KEY
 #     batch_from: 100         # fewer pages of a step go as plain calls, at the full price
 

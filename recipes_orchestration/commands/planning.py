@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.plan import StagePlan, plan_recipe
+from ..recipe import LOCAL
 from .opening import batches_in, opened
 from .output import Output, count, duration
 
@@ -20,22 +21,25 @@ def show_plan(project: Path | None, recipe: str, *, folder: str | None, as_json:
         if not batches_in(engine, chosen.source, folder):
             output.line(f"No pages of source {chosen.source} are known yet: recipes discover")
         plans = plan_recipe(engine, chosen, folder)
-        workers = engine.project.local.processes
-    for plan in plans:
-        _show(output, plan, workers)
+        here = engine.project.local.processes
+    # Elsewhere nobody here knows how many work at once.
+    workers = [here if plan.stage.place == LOCAL else None for plan in plans]
+    for plan, number in zip(plans, workers, strict=True):
+        _show(output, plan, number)
     output.document(
         {
             "recipe": chosen.name,
             "folder": folder,
-            "stages": [_document(plan, workers) for plan in plans],
+            "stages": [_document(*each) for each in zip(plans, workers, strict=True)],
         }
     )
 
 
-def _show(output: Output, plan: StagePlan, workers: int) -> None:
+def _show(output: Output, plan: StagePlan, workers: int | None) -> None:
     stage = plan.stage
+    by = "" if workers is None else f" with {count(workers, 'worker')}"
     output.line(
-        f"Stage {stage.name} at {stage.place} with {count(workers, 'worker')}: "
+        f"Stage {stage.name} at {stage.place}{by}: "
         f"{count(plan.pages, 'page')} to do in {count(plan.batches, 'batch', 'batches')}"
     )
     output.table(
@@ -55,23 +59,25 @@ def _show(output: Output, plan: StagePlan, workers: int) -> None:
     output.line()
 
 
-def _time(plan: StagePlan, workers: int) -> str:
+def _time(plan: StagePlan, workers: int | None) -> str:
     if not plan.pages:
         return "Nothing to do."
-    seconds = plan.seconds(workers)
+    seconds = plan.seconds(workers or 1)
     if seconds is None:
         return "How long it takes is not known: nothing of these steps has landed yet."
+    if workers is None:
+        return f"About {duration(seconds)} of work there, going by what has landed before."
     return f"About {duration(seconds)}, going by what has landed before."
 
 
-def _document(plan: StagePlan, workers: int) -> dict[str, Any]:
+def _document(plan: StagePlan, workers: int | None) -> dict[str, Any]:
     return {
         "stage": plan.stage.name,
         "place": plan.stage.place,
         "workers": workers,
         "batches": plan.batches,
         "pages": plan.pages,
-        "estimated_seconds": plan.seconds(workers),
+        "estimated_seconds": plan.seconds(workers or 1),
         "steps": {
             name: {
                 "pages": step.pages,
