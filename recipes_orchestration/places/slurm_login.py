@@ -194,7 +194,7 @@ class Login:
 
         Looked for in the queue, among what its elements left, and in the accounts.
         """
-        jobs = {job for job, _ in self.queue([array])}
+        jobs = {job for (job, _), row in self.queue([array]).items() if not row.refused}
         done = self._ask(find_command(self.root, array))
         batch, *lines = done.out.split("\n")
         if not jobs:
@@ -202,7 +202,7 @@ class Login:
             jobs = {mark.job for mark in marks if mark is not None}
             jobs |= {job for job in map(job_of, lines) if job is not None}
         if not jobs:
-            jobs = {job for job, _ in self.accounts([array])}
+            jobs = {job for (job, _), row in self.accounts([array]).items() if not row.refused}
         if not jobs:
             return None
         return SlurmTask(min(jobs), 0, batch if safe_name(batch) else "gone", array)

@@ -46,6 +46,11 @@ class Row:
         """Whether it never runs again."""
         return self.state in OVER
 
+    @property
+    def refused(self) -> bool:
+        """Whether it is only the row of a job that `sbatch` was refused (Slurm 22.05)."""
+        return self.state == "FAILED" and self.reason == "BadConstraints"
+
 
 def queue_rows(text: str, names: Collection[str]) -> dict[Element, Row]:
     """The rows of `squeue -r -h -o '%F|%K|%T|%r|%j'` for arrays of these names."""
