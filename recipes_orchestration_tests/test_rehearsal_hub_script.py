@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -155,3 +159,20 @@ def test_a_file_of_scripts_has_one_for_the_hub(tmp_path: Path):
     file.write_text(json.dumps({"hub": {"lose_reply": 1}, "openai": {"polls": 2}}))
     read = read_scripts(file, ("hub", "openai"))
     assert read == {"hub": HubScript(lose_reply=1), "openai": Script(polls=2)}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal as `kill` does")
+def test_jobs_end_with_the_process_that_runs_them():
+    command = [sys.executable, "-m", "recipes_orchestration.rehearsal", "--providers", "hub"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip().removeprefix("export HF_ENDPOINT=")
+        api = HfApi(endpoint=url, token=HUB_TOKEN)
+        code = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
+        job = python_job(api, code)
+        log = api.fetch_job_logs(job_id=job.id, namespace=HUB_USER, follow=True)
+        pid = int(next(iter(log)))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

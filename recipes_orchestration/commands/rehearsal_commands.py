@@ -27,7 +27,8 @@ def rehearse(
         typer.Option(
             "--providers",
             metavar="NAMES",
-            help="Which, with commas between: anthropic, openai, gemini, bedrock. All by default.",
+            help="Which, with commas between: anthropic, openai, gemini, bedrock, which are the "
+            "default, and hub, the Hugging Face hub.",
         ),
     ] = "",
     port: Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ def rehearse(
     script: str | Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Serves the providers, named with commas between, until it is interrupted.
+    """Serves the providers, named with commas between, until it is interrupted or told to end.
 
     Prints the lines for a shell to find it by and the addresses that direct it, or the same as
     JSON. Raises `ConfigError` for a provider or a script that cannot be, or a port that is taken.
@@ -38,6 +39,8 @@ def rehearse(
     scripts = read_scripts(Path(script), names) if script else {}
     try:
         with running_rehearsal(names, scripts, port=port) as rehearsal:
+            # Jobs are processes of their own: they must not outlive what runs them.
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
             sys.stdout.write(_as_json(rehearsal) if as_json else _told(rehearsal))
             sys.stdout.flush()
             threading.Event().wait()
