@@ -19,7 +19,9 @@ from ..ledger.database import open_ledger
 from ..library.library import Library
 from ..pages.naming import shown
 from ..pages.source import Source
+from ..places.place import Sought
 from ..project import Project, load_project
+from ..recipe import LOCAL
 from ..steps.extras import missing
 from ..steps.registry import load_operation
 from .exits import ALL_RIGHT, NOT_COMPLETE
@@ -30,6 +32,7 @@ __all__ = ["Finding", "examine"]
 _PYTHON = ((3, 11), (3, 14))
 _LITTLE_DISK = 2_000_000_000
 _SLOW_DAEMON_SECONDS = 300.0
+_NO_TASK = f"recipes-doctor-{0:032x}"
 
 
 @dataclass(frozen=True)
@@ -110,12 +113,12 @@ def _models(project: Project) -> Iterator[Finding]:
 
 
 def _places(project: Project) -> Iterator[Finding]:
-    """The providers that recipes use: their SDK, their key, and whether they answer."""
+    """The places elsewhere that recipes use: their SDK, their key, and whether they answer."""
     used = {
         step.place
         for recipe in project.recipes.values()
         for step in recipe.steps
-        if step.provider is not None
+        if step.place != LOCAL
     }
     for name in sorted(used):
         yield _looked(f"place {name}", lambda name=name: _place(project, name))
@@ -124,15 +127,18 @@ def _places(project: Project) -> Iterator[Finding]:
 def _place(project: Project, name: str) -> str:
     place = open_place(project, name)
     try:
-        # Asking for a batch that cannot be there costs nothing and needs a key that is right.
-        place.statuses(["recipes-doctor"])
+        # Asking for what cannot be there costs nothing and needs a key that is right.
+        if project.takes_jobs(name):
+            place.find(Sought(_NO_TASK))
+        else:
+            place.statuses(["recipes-doctor"])
     finally:
         place.close()
     with open_ledger(project.ledger_url) as ledger:
         pause = ledger.pauses.of(name)
     if pause is not None:
         raise PlaceError(f"It answers, but is paused: {pause.words} Run: recipes resume {name}")
-    return "it answers and takes the key."
+    return "it answers." if project.takes_jobs(name) else "it answers and takes the key."
 
 
 def _source(project: Project, name: str) -> str:
