@@ -149,7 +149,10 @@ class TaskFolder:
         )
 
     def entries(self) -> list[Entry]:
-        with (self.path / OUT / RESULTS).open("rb") as stream:
+        path = self.path / OUT / RESULTS
+        if not path.exists():
+            return []
+        with path.open("rb") as stream:
             return list(entries_of(stream))
 
     def results(self) -> dict[tuple[str, str], Any]:
@@ -157,7 +160,9 @@ class TaskFolder:
         entries = self.entries()
         found = {(each.page_id, each.step): each.failed or each.value for each in entries}
         assert len(found) == len(entries)
-        assert sum(each.size for each in entries) == (self.path / OUT / RESULTS).stat().st_size
+        if entries:
+            size = (self.path / OUT / RESULTS).stat().st_size
+            assert sum(each.size for each in entries) == size
         return found
 
     def outcome(self) -> dict[str, Any]:
