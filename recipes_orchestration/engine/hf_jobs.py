@@ -62,7 +62,7 @@ def _rules(settings: HfJobsSettings) -> HfRules:
         ),
         secrets=settings.secrets,
         pages_per_task=settings.pages_per_task,
-        task_seconds=settings.task_minutes * 60,
+        task_seconds=settings.aim_seconds,
         max_open=settings.max_open,
         settle_seconds=settings.settle_seconds,
     )
