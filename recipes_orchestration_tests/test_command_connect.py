@@ -33,9 +33,17 @@ def with_places(folder: Path, **places: Mapping[str, object]) -> Archive:
     return archive
 
 
+def cluster_at(site: SlurmSite) -> dict[str, object]:
+    return {
+        "kind": "slurm",
+        "host": HOST,
+        "ssh_config": str(site.ssh_config),
+        "scratch": str(site.home / "scratch"),
+    }
+
+
 def with_cluster(folder: Path, site: SlurmSite) -> Archive:
-    cluster = {"kind": "slurm", "host": HOST, "ssh_config": str(site.ssh_config)}
-    return with_places(folder, cluster=cluster)
+    return with_places(folder, cluster=cluster_at(site))
 
 
 def shell_to(site: SlurmSite) -> SshShell:
@@ -81,7 +89,7 @@ def test_a_person_types_the_second_factor_in_the_terminal(
         process.wait()
         process.stdin.close()
         process.stdout.close()
-    assert "cluster is connected: mini has slurm" in rest
+    assert "cluster is connected: slurm" in rest
     assert shell_to(second_factor_site).run(["echo", "there"]).out == "there\n"
 
 
@@ -142,13 +150,20 @@ def test_a_second_factor_that_is_not_typed_opens_nothing(
         assert ledger.pauses.of("cluster") is not None
 
 
+def test_what_slurm_would_refuse_is_told_and_no_hindrance(tmp_path: Path, ssh_site: SlurmSite):
+    archive = with_places(tmp_path, cluster=cluster_at(ssh_site) | {"partition": "gpu"})
+    told = recipes(archive, "connect", "cluster")
+    assert told.code == ALL_RIGHT, told.err
+    assert "Change `partition` of the place" in told.out
+
+
 @pytest.mark.slow  # Slurm tries for some seconds
 def test_a_slurm_that_does_not_answer_is_told(tmp_path: Path, ssh_site: SlurmSite):
     archive = with_cluster(tmp_path, ssh_site)
     ssh_site.kill("slurmctld")
     told = recipes(archive, "connect", "cluster")
     assert told.code == UNREACHABLE
-    assert "mini is connected, but Slurm does not answer there" in told.err
+    assert "mini is connected, but: cluster: Slurm does not answer" in told.err
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from ..errors import ConfigError, NotFound, PlaceError, Unreachable
+from ..engine.jobs import open_shell, open_slurm_place
+from ..errors import ConfigError, NotFound, PlaceError, Refused, Unreachable
 from ..job_settings import SlurmSettings
 from ..ledger.database import open_ledger
 from ..places.ssh_shell import SshShell
@@ -30,9 +31,9 @@ def connect_place(project: Path | None, place: str, *, as_json: bool) -> None:
     was_open = shell.is_open()
     if not was_open:
         _open(shell, output)
-    words = _slurm_answers(shell)
+    words = _slurm_answers(loaded, shell)
     resumed, paused = _resume(loaded, place)
-    output.line(f"{place} is connected{' already' if was_open else ''}: {shell.host} has {words}.")
+    output.line(f"{place} is connected{' already' if was_open else ''}: {words}")
     if resumed:
         output.line(f"{place} takes work again; what waits goes on by itself.")
     if paused is not None:
@@ -58,13 +59,13 @@ def shell_of(project: Project, place: str) -> SshShell:
         raise ConfigError(
             f"{place} is not reached over a connection that is opened; only a Slurm place is."
         )
-    if settings.host is None:
+    shell = open_shell(project, place)
+    if not isinstance(shell, SshShell):
         raise ConfigError(
             f"{place} is this machine's own Slurm, so there is nothing to connect to. Give it a "
             "`host` in project.yaml if it is elsewhere."
         )
-    config = None if settings.ssh_config is None else Path(settings.ssh_config).expanduser()
-    return SshShell(place, settings.host, config)
+    return shell
 
 
 def _open(shell: SshShell, output: Output) -> None:
@@ -79,17 +80,16 @@ def _open(shell: SshShell, output: Output) -> None:
         )
 
 
-def _slurm_answers(shell: SshShell) -> str:
-    """Slurm's version, when it answers in batch mode as everything else will ask it."""
-    version = shell.run(["squeue", "--version"])
-    asked = shell.run(["squeue", "--me", "--noheader"])
-    for done in (version, asked):
-        if done.code:
-            raise PlaceError(
-                f"{shell.host} is connected, but Slurm does not answer there: {done.words}. "
-                f"Try: ssh {shell.host} squeue --me"
-            )
-    return version.out.strip()
+def _slurm_answers(project: Project, shell: SshShell) -> str:
+    """What Slurm says in batch mode, as everything else will ask it."""
+    try:
+        return open_slurm_place(project, shell.place).check()
+    except Refused as error:
+        return str(error)  # it answers; what it would refuse is told by what is sent
+    except Unreachable as error:
+        raise PlaceError(
+            f"{shell.host} is connected, but: {error} Try: ssh {shell.host} squeue --me"
+        ) from error
 
 
 def _resume(project: Project, place: str) -> tuple[bool, str | None]:

@@ -157,6 +157,13 @@ class SlurmPlace:
         """What the runner told, once its results were read."""
         return self._reports.get(remote_id)
 
+    def check(self) -> str:
+        """What Slurm says of itself, and of an array as the settings would have it; none is sent.
+
+        Raises `Refused` when it would not take one, `Unreachable` when it does not answer.
+        """
+        return self._login.check()
+
     def cancel(self, remote_id: str) -> None:
         """Asks Slurm to end the task; what it wrote can still be fetched."""
         self._login.cancel(SlurmTask.of(remote_id))
