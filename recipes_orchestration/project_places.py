@@ -81,8 +81,10 @@ def _kind(file: YamlFile, name: str, inner: Any) -> tuple[str | None, list[Mista
     """The kind of the place that is called so, or what is wrong with the name or the kind."""
     models = place_kinds()
     nameable = nameable_kinds()
-    says = isinstance(inner, dict) and "kind" in inner
-    kind = inner["kind"] if says else name
+    if inner is not None and not isinstance(inner, dict) and name not in models:
+        return None, []  # what may stand in `places:` has told so already
+    fields: dict[str, Any] = inner if isinstance(inner, dict) else {}
+    says, kind = "kind" in fields, fields.get("kind", name)
     where = ("places", name)
     if says and name in models:
         if kind == name:
@@ -93,8 +95,9 @@ def _kind(file: YamlFile, name: str, inner: Any) -> tuple[str | None, list[Mista
         )
         return None, [file.mistake((*where, "kind"), what)]
     if says and kind not in nameable:
-        what = f"place {quoted(name)}: kind: found {quoted(str(kind))}"
-        return None, [file.mistake((*where, "kind"), f"{what}{choose(str(kind), nameable)}")]
+        found = "nothing" if kind is None else quoted(str(kind))
+        what = f"place {quoted(name)}: kind: found {found}{choose(str(kind), nameable)}"
+        return None, [file.mistake((*where, "kind"), what)]
     if not says and name not in models:
         what = f"places: found the unknown place {quoted(name)}"
         rest = f" (a name of your own has a kind: {' or '.join(nameable)})"

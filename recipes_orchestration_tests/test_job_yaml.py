@@ -133,6 +133,8 @@ def test_another_package_may_add_a_kind_that_is_named(
             "  cluster: {kind: slrum}\n",
             'place "cluster": kind: found "slrum"; allowed: hf_jobs, slurm. Did you mean "slurm"?',
         ),
+        ("  cluster: 5\n", 'place "cluster": found 5; allowed: keys with values'),
+        ("  cluster: {kind: }\n", 'place "cluster": kind: found nothing; allowed: hf_jobs, slurm'),
         (
             "  cluster: {kind: anthropic}\n",
             'place "cluster": kind: found "anthropic"; allowed: hf_jobs, slurm',
@@ -230,7 +232,6 @@ OPTION = "one option of sbatch with its value, such as --constraint=a100"
         ("scratch: ~/../other", "allowed: a path on the cluster that begins with / or ~/"),
         ("scratch: /tmp/%u", "allowed: a path on the cluster that begins with / or ~/"),
         ("partition: 'a;b'", "allowed: a name of the site's, such as main"),
-        ("account: '-x'", "allowed: a name of the site's, such as main"),
         ("gres: 'gpu 1'", "allowed: a resource and how many, such as gpu:1 or gpu:a100:2"),
         ("modules: ['a b']", "allowed: a module such as python/3.11.5"),
         ("modules: python", 'modules: found "python"; allowed: a list, such as [a, b]'),
