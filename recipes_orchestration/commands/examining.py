@@ -19,7 +19,8 @@ from ..ledger.database import open_ledger
 from ..library.library import Library
 from ..pages.naming import shown
 from ..pages.source import Source
-from ..places.place import Sought
+from ..places.place import Place, Sought
+from ..places.slurm import SlurmPlace
 from ..project import Project, load_project
 from ..recipe import LOCAL
 from ..steps.extras import missing
@@ -127,18 +128,25 @@ def _places(project: Project) -> Iterator[Finding]:
 def _place(project: Project, name: str) -> str:
     place = open_place(project, name)
     try:
-        # Asking for what cannot be there costs nothing and needs a key that is right.
-        if project.takes_jobs(name):
-            place.find(Sought(_NO_TASK))
-        else:
-            place.statuses(["recipes-doctor"])
+        words = _answer(place, takes_jobs=project.takes_jobs(name))
     finally:
         place.close()
     with open_ledger(project.ledger_url) as ledger:
         pause = ledger.pauses.of(name)
     if pause is not None:
         raise PlaceError(f"It answers, but is paused: {pause.words} Run: recipes resume {name}")
-    return "it answers." if project.takes_jobs(name) else "it answers and takes the key."
+    return words
+
+
+def _answer(place: Place, *, takes_jobs: bool) -> str:
+    """What the place says to a question that costs nothing and needs a key that is right."""
+    if isinstance(place, SlurmPlace):
+        return f"{place.check()}."
+    if takes_jobs:
+        place.find(Sought(_NO_TASK))
+        return "it answers."
+    place.statuses(["recipes-doctor"])
+    return "it answers and takes the key."
 
 
 def _source(project: Project, name: str) -> str:
