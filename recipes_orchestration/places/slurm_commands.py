@@ -209,7 +209,7 @@ exit $code
 
 _CANCEL = f"""\
 [ ! -d "$1" ] || echo "$4" >"$1/{CANCELLED}.$2"
-exec scancel --quiet --name="$3" "$4_$2"
+exec scancel --name="$3" "$4_$2"
 """
 
 _TRACES = f"""\
