@@ -120,7 +120,7 @@ def test_a_line_without_end_is_left_out(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_far_side_cannot_pause_a_place_or_give_uncounted_failures(tmp_path: Path, kind: str):
     (only,) = outcomes(returned(tmp_path, [failure_line("p1", "lines", kind)]))
     assert only.failure is not None
-    own = {"unreadable", "source", "failed", "died", "timeout"}
+    own = {"unreadable", "source", "failed", "died", "memory", "timeout"}
     assert only.failure.kind.value == (kind if kind in own else "failed")
 
 

@@ -31,6 +31,7 @@ _PAGE_KINDS = frozenset(
         FailureKind.SOURCE,
         FailureKind.FAILED,
         FailureKind.DIED,
+        FailureKind.MEMORY,
         FailureKind.TIMEOUT,
     }
 )

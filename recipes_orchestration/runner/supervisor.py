@@ -17,6 +17,7 @@ from typing import Any
 
 from .folder_lock import FolderLock
 from .journal import Journal
+from .memory_kills import MemoryKills
 from .progress import Progress
 from .task_folder import OUT, RESULTS, WORK, Manifest, write_whole
 from .work import Failure, FailureKind, Outcome
@@ -73,6 +74,7 @@ class Supervisor:
         self._deaths = 0
         self._early = 0
         self._signal: int | None = None
+        self._kills = MemoryKills()
         self.loads: dict[str, Loads] = {}
         self.restarts = 0
 
@@ -162,7 +164,7 @@ class Supervisor:
             for told in hear.lines():
                 self._note(seen, told)
             if code is not None:
-                return seen, _death(code)
+                return seen, _death(code, memory=self._kills.happened())
             if self._signal is not None:
                 raise Stopped(self._signal)
             limit = self._manifest.page_timeout
@@ -242,7 +244,13 @@ def _end(worker: subprocess.Popen[bytes]) -> None:
     worker.wait()
 
 
-def _death(code: int) -> Failure:
+def _death(code: int, *, memory: bool) -> Failure:
+    if memory and code == -signal.SIGKILL:
+        return Failure(
+            FailureKind.MEMORY,
+            "The worker process was killed while it worked on this page: "
+            "it needed more memory than its job may have.",
+        )
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     return Failure(
         FailureKind.DIED,
