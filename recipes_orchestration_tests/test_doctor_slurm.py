@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,11 @@ def test_a_connection_that_a_person_must_open_is_told(
 
 
 def test_a_machine_without_slurm_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PATH", "/nonexistent")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "mkdir", "timeout", "env", "sed"):
+        (programs / name).symlink_to(shutil.which(name) or "")
+    monkeypatch.setenv("PATH", str(programs))
     finding = found(on_a_cluster(tmp_path, scratch=str(tmp_path / "scratch")))
     assert not finding["ok"]
+    assert "squeue" in finding["words"]
