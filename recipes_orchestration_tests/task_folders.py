@@ -94,6 +94,10 @@ def wide(page, context):
     return {"width": page.image.width}
 
 
+def long(page, context):
+    return "x" * 20_000
+
+
 def told(page, context):
     return {"file": page.file, "frame": page.frame, "folder": page.folder, "sha256": page.sha256}
 """

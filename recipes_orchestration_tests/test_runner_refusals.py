@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +107,23 @@ def test_a_refused_task_that_is_run_again_is_tried_again(tmp_path: Path):
     (task.batch / "code" / "abc").rename(task.batch / "code" / "later")
     task.run()
     assert task.outcome()["complete"]
+
+
+def test_a_full_disk_refuses_the_task_and_keeps_what_was_written(tmp_path: Path):
+    """A bound on the size of files stands for the disk: only the results come near it."""
+    pages = [f"{n}.png" for n in range(10)]
+    task = make_task(tmp_path, pages, steps=[Step("long", "own_steps:long", "1")])
+    command = (
+        f"ulimit -f 64; exec {sys.executable} -m recipes_orchestration.runner.main {task.path}"
+    )
+    environment = {**os.environ, "SEEN": str(tmp_path / "seen")}
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 3
+    assert "results.jsonl cannot be written: File too large. Make room there" in ran.stderr
+    assert task.outcome()["failure"] in ran.stderr
+    assert 1 <= len(task.results()) < 10
+    task.run()
+    assert len(task.results()) == 10
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path):

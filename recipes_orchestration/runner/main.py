@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--version", action="version", version=runner_version())
     given = parser.parse_args(arguments)
-    sys.exit(run_folder(given.folder.absolute(), wait=given.wait))
+    sys.exit(run_folder(given.folder.resolve(), wait=given.wait))
 
 
 def run_folder(folder: Path, *, wait: float = 60.0) -> int:
@@ -56,6 +56,9 @@ def run_folder(folder: Path, *, wait: float = 60.0) -> int:
     try:
         if is_complete(folder):
             return 0
+        for each in (folder / OUT).glob(".*"):
+            # Left half-written by a runner that was killed.
+            each.unlink(missing_ok=True)
         return _Run(folder).run(lock)
     except FolderBusy as error:
         return _said(str(error), BUSY)
