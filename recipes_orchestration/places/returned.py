@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader, FileIO
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from ..errors import ProviderError
@@ -82,16 +84,11 @@ class Returned:
         """
         self.left_out = left_out = LeftOut(files=self._files.files, outcome=self._files.outcome)
         self._left = {page: {} for page in self._expected.pages}
-        chunk: list[Outcome] = []
-        size = 0
-        for length, outcome in self._outcomes(self._left, left_out):
-            if chunk and (size + length > CHUNK_BYTES or len(chunk) >= CHUNK_OUTCOMES):
-                yield chunk
-                chunk, size = [], 0
-            chunk.append(outcome)
-            size += length
-        if chunk:
+        outcomes = self._outcomes(self._left, left_out)
+        chunk, following = _chunk_of(outcomes, [])
+        while chunk:
             yield chunk
+            chunk, following = _chunk_of(outcomes, following)
 
     def unwritten(self, failure: Failure) -> Iterator[list[Outcome]]:
         """What did not come back, as failed for that reason, a part at a time; after `chunks`.
@@ -148,6 +145,33 @@ class Returned:
                 else:
                     left[outcome.page_id][outcome.step] = outcome.failure is None
                     yield len(line), outcome
+
+
+def _chunk_of(
+    outcomes: Iterator[tuple[int, Outcome]], first: list[tuple[int, Outcome]]
+) -> tuple[list[Outcome], list[tuple[int, Outcome]]]:
+    """The next chunk, which begins with `first`, and what the one behind it begins with."""
+    chunk: list[Outcome] = []
+    size = 0
+    with _no_search_for_garbage():
+        for length, outcome in chain(first, outcomes):
+            if chunk and (size + length > CHUNK_BYTES or len(chunk) >= CHUNK_OUTCOMES):
+                return chunk, [(length, outcome)]
+            chunk.append(outcome)
+            size += length
+    return chunk, []
+
+
+@contextmanager
+def _no_search_for_garbage() -> Generator[None]:
+    """Values out of JSON have no circles, and looking for some takes longer than reading them."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            gc.enable()
 
 
 def read_returned(out: Path, expected: Expected) -> Returned:
