@@ -79,7 +79,7 @@ def _seconds_per_page(engine: Engine, stage: Stage) -> float | None:
     if facts is None:
         return None
     seconds = 0.0
-    for step in facts["steps"]:
+    for step in facts.get("steps", ()):
         worked = step["landed"] + step["failed"]
         seconds += step["seconds"]["total"] / worked if worked else 0.0
     return seconds or None

@@ -40,7 +40,7 @@ def far_metadata(step: str, reports: Sequence[Mapping[str, Any]]) -> dict[str, d
 
     Seconds a page, models loaded and what that took, and the most memory a task had.
     """
-    told = [each for report in reports for each in report["steps"] if each["name"] == step]
+    told = [each for report in reports for each in report.get("steps", ()) if each["name"] == step]
     worked = [each["seconds"] for each in told if each["landed"]]
     if not told:
         return {}
