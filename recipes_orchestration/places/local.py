@@ -16,16 +16,13 @@ from uuid import uuid4
 from pebble import ProcessExpired, ProcessPool
 
 from ..errors import PlaceError, RecipesError
-from ..runner.run_pages import Setting, run_pages
+from ..runner.run_pages import MANY, Setting, run_pages
 from ..runner.work import Failure, FailureKind, Outcome, PageWork, TaskSpec
 from ..steps.registry import load_operation
 from .place import Chunk, Package, Sent, Sought, Standing, State
 from .processes import process_lives, this_process
 
 __all__ = ["LocalPlace"]
-
-# Pages handed to an operation that has a form for several at once.
-MANY = 8
 
 
 @dataclass
