@@ -60,6 +60,7 @@ def test_of_several_pages_at_once_the_one_that_kills_is_found(tmp_path: Path):
     assert task.outcome()["restarts"] == 2
 
 
+@pytest.mark.slow
 def test_a_machine_that_kills_every_page_is_given_up(tmp_path: Path):
     pages = [f"exit{n}.png" for n in range(30)]
     task = make_task(tmp_path, pages, steps=[SIZE])

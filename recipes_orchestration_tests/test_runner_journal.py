@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recipes_orchestration.errors import PlaceError
 from recipes_orchestration.runner.journal import Journal, entries_of, lines_of
@@ -108,6 +110,36 @@ def test_a_line_that_is_no_result_is_passed_over(path: Path, told: dict[str, obj
     path.write_bytes(encode_line(told) + whole)
     assert pages(path) == ["b"]
     assert write(path) == whole
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.text(max_size=8)), max_size=12),
+    st.lists(
+        st.tuples(st.integers(0, 600), st.integers(0, 40), st.binary(max_size=30)), max_size=3
+    ),
+)
+def test_whatever_is_damaged_the_missing_is_written_anew_and_the_rest_kept(
+    tmp_path_factory: pytest.TempPathFactory,
+    values: list[tuple[str, str]],
+    damages: list[tuple[int, int, bytes]],
+):
+    path = tmp_path_factory.mktemp("journal") / "out" / "results.jsonl"
+    expected = dict(values)
+    data = write(path, *[landed(page, value) for page, value in expected.items()])
+    for at, length, other in damages:
+        data = data[:at] + other + data[at + length :]
+    path.write_bytes(data)
+    untouched = pages(path)
+    with Journal(path) as journal:
+        assert [page for page in expected if journal.written(page, "read")] == untouched
+        for page, value in expected.items():
+            if not journal.written(page, "read"):
+                journal.append(landed(page, value))
+        assert {page: journal.value(page, "read") for page in expected} == expected
+    with path.open("rb") as stream:
+        entries = list(entries_of(stream))
+    assert {each.page_id: each.value for each in entries} == expected
+    assert sum(each.size for each in entries) == path.stat().st_size
 
 
 def test_a_line_without_an_end_is_passed_over_and_not_held(tmp_path: Path):
