@@ -18,6 +18,7 @@ from .job_archive import BATCH, JobArchive, first_stage, make_job_archive
 
 __all__ = [
     "DATASET",
+    "RUNNER",
     "advance_to_rest",
     "creates",
     "failure_of",

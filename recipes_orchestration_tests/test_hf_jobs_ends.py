@@ -38,6 +38,7 @@ def cancel_at_the_hub(hub: Rehearsal) -> None:
     api = HfApi(endpoint=hub.url, token=HUB_TOKEN)
     for job in hub.counts(HUB)["jobs"]:
         api.cancel_job(job_id=job["id"], namespace=HUB_USER)
+    until(lambda: all(job.ended is not None for job in list(hub.hub.jobs.values())))
 
 
 def put_back(hub: Rehearsal) -> bool:
@@ -108,7 +109,7 @@ def test_a_job_cancelled_while_it_waits_goes_again(hub: Rehearsal, tmp_path: Pat
 def test_before_its_time_is_over_a_task_puts_back_what_it_has(hub: Rehearsal, tmp_path: Path):
     # Nothing is put back in between, and the second rung has time enough.
     ladder = [{"timeout_minutes": 30}]
-    archive = hub_archive(tmp_path, hub, SLOW, timeout_minutes=0.2, ladder=ladder)
+    archive = hub_archive(tmp_path, hub, SLOW, timeout_minutes=0.2, pages_per_task=2, ladder=ladder)
     with archive.engine() as engine:
         sent(engine)
         until(archive.at)

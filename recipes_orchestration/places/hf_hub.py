@@ -1,14 +1,10 @@
-"""Hugging Face's Hub as the place `hf_jobs` asks it: calls that end, and errors in our words.
+"""Hugging Face's Hub as the place `hf_jobs` asks it: its jobs, its hardware, its errors in ours.
 
-https://huggingface.co/docs/hub/jobs and huggingface_hub 2.4 (November 2026). That client has no
-time limit of its own, and waits out a rate limit of minutes inside a call that lists: no call here
-waits for more than `READ_SECONDS` without a byte, and jobs are listed without such waits.
+https://huggingface.co/docs/hub/jobs and huggingface_hub 2.4 (November 2026).
 """
 
 from __future__ import annotations
 
-import re
-import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,23 +13,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import MissingExtra, ProviderError, Refused, Unreachable
+from ..errors import ProviderError, Refused
+from .hf_calls import bound_calls, refusal, tidy, trouble
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, JobInfo, Volume
 
 __all__ = ["OPEN_STAGES", "Hub", "Job", "JobOrder"]
 
-CONNECT_SECONDS, READ_SECONDS = 10.0, 60.0
 # Longer lists of jobs are cut off: what is not seen in one is asked for by its id.
 MAX_LIST_PAGES = 200
-MAX_WORDS = 600
 LOG_LINES, LOG_LINE = 20, 300
 
 OPEN_STAGES = ("SCHEDULING", "RUNNING")
-
-_set_up = threading.Lock()
-_bounded = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,7 @@ class Hub:
     """
 
     def __init__(self, namespace: str, token: str, endpoint: str | None = None) -> None:
-        _bound_calls()
+        bound_calls()
         self.namespace = namespace
         self.endpoint = endpoint.rstrip("/") if endpoint else None
         self._token = token
@@ -105,15 +97,15 @@ class Hub:
         try:
             yield
         except HfHubHTTPError as error:
-            raise self._refusal(error, what) from None
+            raise refusal(error, what, self.namespace, self._token) from None
         except HFValidationError as error:
-            raise Refused(f"The Hub would not take it to {what}: {_tidy(str(error))}") from None
+            raise Refused(f"The Hub would not take it to {what}: {tidy(str(error))}") from None
         except (HTTPError, OSError, RuntimeError) as error:  # the last are hf_xet's
-            raise self._trouble(error, what) from None
+            raise trouble(error, what, self._token) from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ProviderError(
                 f"The Hub's answer could not be read when asked to {what}: "
-                f"{type(error).__name__}: {_tidy(str(error))}"
+                f"{type(error).__name__}: {tidy(str(error))}"
             ) from error
 
     def run(self, order: JobOrder) -> Job:
@@ -183,7 +175,7 @@ class Hub:
         try:
             with self.asking(f"show the log of job {id}"):
                 lines = self.api.fetch_job_logs(job_id=id, namespace=self.namespace, tail=LOG_LINES)
-                kept = [_tidy(str(line))[:LOG_LINE] for line in islice(lines, LOG_LINES)]
+                kept = [tidy(str(line))[:LOG_LINE] for line in islice(lines, LOG_LINES)]
         except ProviderError:
             return ""
         return " / ".join(line for line in kept if line)
@@ -202,36 +194,6 @@ class Hub:
             return None
         return url
 
-    def _refusal(self, error: Any, what: str) -> ProviderError:
-        status = int(error.response.status_code)
-        said = self._hidden(_tidy(error.server_message or "")) or f"status {status}"
-        words = f"The Hub refused to {what}: {said}"
-        if status == 429:
-            retry_after = _retry_after(error.response.headers)
-            return Refused(words, account=True, retry_after=retry_after)
-        if status == 401:
-            return Refused(f"{words} See whether the token is right.", account=True)
-        if status == 402:
-            return Refused(f"{words} See the credit of {self.namespace}.", account=True)
-        if status == 403:
-            hint = f"See what the token may do in {self.namespace}."
-            return Refused(f"{words} {hint}", account=True)
-        if 400 <= status < 500 and status not in (408, 409, 412):
-            return Refused(words)
-        return ProviderError(f"The Hub failed when asked to {what}: {said}")
-
-    def _trouble(self, error: Exception, what: str) -> ProviderError:
-        from httpx2 import ConnectError, ConnectTimeout
-        from huggingface_hub.errors import OfflineModeIsEnabled
-
-        said = f"{type(error).__name__}: {self._hidden(_tidy(str(error)))}"
-        if isinstance(error, ConnectError | ConnectTimeout | OfflineModeIsEnabled):
-            return Unreachable(f"The Hub could not be reached to {what}: {said}")
-        return ProviderError(f"The Hub gave no answer when asked to {what}: {said}")
-
-    def _hidden(self, words: str) -> str:
-        return words.replace(self._token, "***") if self._token else words
-
 
 def _job(info: JobInfo) -> Job:
     durations = info.durations
@@ -241,7 +203,7 @@ def _job(info: JobInfo) -> Job:
     return Job(
         id=str(info.id),
         stage=str(getattr(info.status.stage, "value", info.status.stage)),
-        message=_tidy(str(info.status.message or "")),
+        message=tidy(str(info.status.message or "")),
         flavor=str(getattr(info.flavor, "value", info.flavor) or ""),
         seconds=max(0.0, float(seconds or 0)),
         labels=_texts(info.labels),
@@ -251,46 +213,3 @@ def _job(info: JobInfo) -> Job:
 
 def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
     return {str(name): str(value) for name, value in (values or {}).items()}
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    from huggingface_hub.utils import parse_ratelimit_headers
-
-    limit = parse_ratelimit_headers(headers)
-    if limit is not None and limit.remaining == 0:
-        return float(limit.reset_in_seconds)
-    found = re.fullmatch(r"\s*(\d{1,7})\s*", headers.get("retry-after", ""))
-    return float(found[1]) if found else None
-
-
-def _tidy(words: str) -> str:
-    return " ".join(words.split())[:MAX_WORDS]
-
-
-def _bound_calls() -> None:
-    """Gives the client that huggingface_hub shares in this process its time limits, once."""
-    global _bounded
-    try:
-        from huggingface_hub import set_client_factory
-        from huggingface_hub.utils import disable_progress_bars
-    except ImportError as error:
-        raise MissingExtra(
-            "Hugging Face Jobs need huggingface_hub, which is not installed here; "
-            "pip install 'recipes-orchestration[huggingface]'"
-        ) from error
-    with _set_up:
-        if not _bounded:
-            set_client_factory(_client)
-            disable_progress_bars()
-            _bounded = True
-
-
-def _client() -> Any:
-    from httpx2 import Client, Timeout
-    from huggingface_hub.utils._http import hf_request_event_hook
-
-    return Client(
-        event_hooks={"request": [hf_request_event_hook]},
-        follow_redirects=True,
-        timeout=Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
-    )
