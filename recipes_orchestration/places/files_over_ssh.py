@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ..errors import ProviderError, Refused, Unreachable
+from ..errors import ConfigError, ProviderError, Refused, Unreachable
 from .shell import Done, finished, late_words
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["get_files", "put_files"]
 
+_RSYNC = "rsync"
 # In every folder that rsync writes into: what was cut off.
 PARTIAL = ".rsync-partial"
 # What sftp has not sent to its end.
@@ -36,6 +37,7 @@ _NO_RSYNC = re.compile(
     r"|no such file or directory.*\(rsync\)|failed to exec",
     re.IGNORECASE,
 )
+_NO_FOLDER = re.compile(r"change_dir .* failed: No such file")
 _NO_ROOM = re.compile(r"no space left|disk quota exceeded", re.IGNORECASE)
 _LIST = r"""cd -- "$1" 2>/dev/null || exit 0; find . -type f -printf '%s %T@ %P\n'"""
 _CHECK = """cd -- "$1" && sha256sum -c --quiet - >&2"""
@@ -73,13 +75,13 @@ def get_files(
     done = _run(shell, argv, timeout, stdin="".join(f"{file}\n" for file in files))
     if done is None:
         _get_by_sftp(shell, remote, local, files, timeout)
-    elif done.code:
+    elif done.code and not _NO_FOLDER.search(done.err):
         raise _error(shell, done, remote)
 
 
 def _rsync(shell: SshShell) -> list[str]:
     return [
-        *("rsync", "-rt", "-s", "--partial-dir", PARTIAL, "--chmod=Du+rwx,Fu+rw"),
+        *(_RSYNC, "-rt", "-s", "--partial-dir", PARTIAL, "--chmod=Du+rwx,Fu+rw"),
         *("-e", shlex.join(["ssh", "-T", *shell.options()])),
     ]
 
@@ -95,14 +97,14 @@ def _run(shell: SshShell, argv: Sequence[str], timeout: float, stdin: str = "") 
     return None if done.code and _NO_RSYNC.search(done.err) else done
 
 
-def _error(shell: SshShell, done: Done, remote: str) -> ProviderError:
+def _error(shell: SshShell, done: Done, remote: str) -> ProviderError | ConfigError:
     if _NO_ROOM.search(done.err):
         return Refused(
             f"{shell.place}: there is no room in {remote}: {done.words}. Make room there.",
             account=True,
         )
     if done.code in (10, 12, 20, 30, 35, 255):  # socket, stream, signal, timeouts, ssh's own
-        return shell.unreachable(done.err)
+        return shell.failure(done.err)
     return ProviderError(
         f"{shell.place}: files could not be copied to or from {remote}: {done.words}."
     )

@@ -27,8 +27,11 @@ CONNECT_SECONDS = 20
 CHECK_SECONDS = 20.0
 STAYS_OPEN = "30m"
 
-OWN_CONTROL_PATH = "~/.ssh/recipes-%C"
-"""Where the shared connection is when the user's own configuration names no ControlPath."""
+OWN_CONTROL_PATH = "~/.ssh/r-%C"
+"""Where the shared connection is when the user's own configuration names no ControlPath.
+
+A socket's path has at most 107 characters, 17 of which ssh takes for a moment, and %C has 40.
+"""
 
 _PERSON = re.compile(
     r"permission denied|host key verification failed|host identification has changed"
@@ -39,9 +42,10 @@ _PERSON = re.compile(
 # What ssh says while there is no connection yet, so that no command can have begun.
 _NO_CONNECTION = re.compile(
     r"could not resolve hostname|connect to (host|address) .*:|kex_exchange_identification"
-    r"|during banner exchange|no route to host|network is unreachable|bad configuration option",
+    r"|during banner exchange|no route to host|network is unreachable|too long for unix domain",
     re.IGNORECASE,
 )
+_TOO_LONG = re.compile(r"too long for unix domain socket", re.IGNORECASE)
 
 
 class SshShell:
@@ -90,7 +94,7 @@ class SshShell:
                 f"is not known: {_last_line(done.err)}. It is looked at again by itself."
             )
         if done.code == SSH_FAILED:
-            raise self.unreachable(done.err)
+            raise self.failure(done.err)
         raise Unreachable(
             f"{self.place}: the account's shell on {self.host} runs no commands: "
             f"{Done(done.code, before, done.err).words}. Try: ssh {self.host} sh -c true"
@@ -136,9 +140,10 @@ class SshShell:
 
         It goes into the background and stays open while it is used, and a while longer.
         """
-        persist = [] if self._sharing() else ["-o", f"ControlPersist={STAYS_OPEN}"]
+        own = ["-o", "ControlMaster=auto", "-o", f"ControlPersist={STAYS_OPEN}"]
+        persist = [] if self._sharing() else own
         return [
-            *("ssh", "-T", "-o", "ControlMaster=auto", *persist),
+            *("ssh", "-T", *persist),
             *(*self._from_config(), *self._sharing(), self.host, "true"),
         ]
 
@@ -150,8 +155,13 @@ class SshShell:
         except subprocess.TimeoutExpired:
             return False
 
-    def unreachable(self, err: str) -> Unreachable:
+    def failure(self, err: str) -> Unreachable | ConfigError:
         """What ssh's own failure means for a person."""
+        if _TOO_LONG.search(err):
+            return ConfigError(
+                f"{self.place}: the path of ssh's shared connection is too long for this system. "
+                f"Set a shorter ControlPath for {self.host} in your ssh configuration."
+            )
         if needs_a_person(err):
             return Unreachable(connection_words(self.place), connect=True)
         return Unreachable(
