@@ -42,10 +42,10 @@ _PERSON = re.compile(
 # What ssh says while there is no connection yet, so that no command can have begun.
 _NO_CONNECTION = re.compile(
     r"could not resolve hostname|connect to (host|address) .*:|kex_exchange_identification"
-    r"|during banner exchange|no route to host|network is unreachable|too long for unix domain",
+    r"|during banner exchange|no route to host|network is unreachable",
     re.IGNORECASE,
 )
-_TOO_LONG = re.compile(r"too long for unix domain socket", re.IGNORECASE)
+_TOO_LONG = re.compile(r"too long for unix domain socket|controlpath too long", re.IGNORECASE)
 
 
 class SshShell:
@@ -213,7 +213,8 @@ def connection_words(place: str) -> str:
 
 
 def _never_began(err: str) -> bool:
-    return needs_a_person(err) or _NO_CONNECTION.search(err) is not None
+    patterns = (_PERSON, _NO_CONNECTION, _TOO_LONG)
+    return any(pattern.search(err) is not None for pattern in patterns)
 
 
 def _script(argv: Sequence[str], stdin: str, token: str, env: Mapping[str, str]) -> str:
