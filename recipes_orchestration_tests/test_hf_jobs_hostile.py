@@ -9,7 +9,6 @@ import pytest
 
 from recipes_orchestration.engine.advance import advance
 from recipes_orchestration.engine.engine import Engine
-from recipes_orchestration.places.place import Report
 from recipes_orchestration.rehearsal import HUB, Rehearsal
 from recipes_orchestration.runner.task_folder import encode_line
 
@@ -53,17 +52,9 @@ def out_folder(hub: Rehearsal) -> str:
 
 
 def told(engine: Engine) -> list[str]:
-    """What the far side told of its work, as it is heard when the task is closed."""
+    """What the far side tells of its work, as it is heard."""
     words: list[str] = []
-    place = engine.place("hf_jobs")
-    report = place.report
-
-    def heard(remote_id: str) -> Report | None:
-        found = report(remote_id)
-        words.extend(each.words for each in (found.messages if found else ()))
-        return found
-
-    place.report = heard  # pyright: ignore[reportAttributeAccessIssue]
+    engine.on_report = lambda _, report: words.extend(each.words for each in report.messages)
     return words
 
 
@@ -75,7 +66,7 @@ def test_a_file_too_many_is_left_there_and_said(hub: Rehearsal, tmp_path: Path):
         words = told(engine)
         advance_to_rest(engine)
         assert len(values_of(engine)) == 2
-    assert "Left in the store: 1 files that were not asked for." in words
+    assert "Left in the store: files that were not asked for (1)." in words
     assert list(archive.folder.rglob("miner.sh")) == []
 
 
@@ -102,7 +93,7 @@ with (out / "results.jsonl").open("ab") as stream:
         words = told(engine)
         advance_to_rest(engine)
         assert sorted(values_of(engine, "size")) == ["a/0.png", "a/1.png"]
-    assert any("1 results of pages or steps that were not sent" in each for each in words)
+    assert "results of pages or steps that were not sent (1)" in words[-1]
 
 
 def test_results_that_are_not_those_of_the_outcome_do_not_land(hub: Rehearsal, tmp_path: Path):

@@ -85,7 +85,7 @@ class HfResults:
             yield Chunk(part, outcomes)
         report = returned.report()
         if fetched.strange:
-            words = f"Left in the store: {fetched.strange} files that were not asked for."
+            words = f"Left in the store: files that were not asked for ({fetched.strange})."
             report = Report(report.facts, (*report.messages, Message("warning", words)))
         self._reports[sent.remote_id] = report
 
