@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from .picture_checks import check_seen
 from .place_settings import CLOUD_PLACES
 from .project_mistakes import choose
 from .prompt_files import named_file, read_named, read_schema
@@ -57,7 +58,7 @@ def _elsewhere(draft: Draft, step: DraftStep) -> list[Mistake]:
     if step.run in ON_MODELS and step.run not in BUILT_IN:
         found = f'place: found {quoted(step.place)}, but "{step.run}" asks a model'
         return [_mistake(draft, step, f"{found}; allowed: {places}", "place")]
-    return [
+    return check_seen(draft, step) + [
         _mistake(
             draft,
             step,
@@ -67,7 +68,7 @@ def _elsewhere(draft: Draft, step: DraftStep) -> list[Mistake]:
             key=True,
         )
         for key in MODEL_KEYS
-        if key in step.keys
+        if key in step.keys and key != "image"
     ]
 
 

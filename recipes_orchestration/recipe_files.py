@@ -136,7 +136,9 @@ class StepFile(Settings):
         description="A text file in the project folder with what the model is asked.",
     )
     image: Annotated[PictureSettings | None, BeforeValidator(_image)] = Field(
-        default=None, description="How the page's picture is sent; none sends no picture."
+        default=None,
+        description="How the page's picture is sent to a model, or seen by a step that asks none; "
+        "`none` sends no picture.",
     )
     max_tokens: int | None = Field(
         default=None,

@@ -18,8 +18,8 @@ def step_of(step: StepFile, file: YamlFile, draft: DraftStep) -> Step:
     """The step of a recipe's file, with the text of its prompt and the place that it has.
 
     What bounds the answer, the picture and the schema's content become params, so that they are
-    part of the key; a step that asks no model has the same params as it is written with. Raises
-    `ConfigErrors` when a file that it names cannot be read.
+    part of the key; a step that asks no model has the same params as it is written with, and its
+    picture beside them. Raises `ConfigErrors` when a file that it names cannot be read.
     """
     on_model, index = draft.on_model, draft.index
     prompt = step.prompt
@@ -31,16 +31,18 @@ def step_of(step: StepFile, file: YamlFile, draft: DraftStep) -> Step:
         version=load_operation(step.run, on_model).version,
         place=draft.place,
         needs=step.needs,
-        params={**step.params, **_settings(step, file, index)},
+        params={**step.params, **_settings(step, file, index, on_model)},
         provider=draft.kind if on_model else None,
         model=step.model,
         prompt=prompt,
+        # Written out with its defaults, on which the result depends.
+        image=None if on_model or step.image is None else step.image.model_dump(),
     )
 
 
-def _settings(step: StepFile, file: YamlFile, index: int) -> dict[str, Any]:
+def _settings(step: StepFile, file: YamlFile, index: int, on_model: bool) -> dict[str, Any]:
     settings: dict[str, Any] = {}
-    if "image" in step.model_fields_set:
+    if on_model and "image" in step.model_fields_set:
         # None was written as `none`; what is not written is left to the operation.
         settings["image"] = (
             False if step.image is None else step.image.model_dump(exclude_unset=True)

@@ -23,7 +23,14 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset(
         {"job_settings", "job_values", "place_settings", "project", "project_files"}
         | {"project_mistakes", "project_places", "project_schemas"}
-        | {"model_checks", "prompt_files", "recipe_checks", "recipe_drafts", "recipe_files"}
+        | {
+            "model_checks",
+            "picture_checks",
+            "prompt_files",
+            "recipe_checks",
+            "recipe_drafts",
+            "recipe_files",
+        }
         | {"recipe_steps", "yaml_files"}
     ),
     frozenset({"ledger", "library"}),
