@@ -30,7 +30,7 @@ SEEN = """
 import hashlib
 
 def seen(page, context):
-    return {"size": page.image.size, "mode": page.image.mode,
+    return {"size": page.image.size, "file": page.file, "mode": page.image.mode,
             "pixels": hashlib.sha256(page.image.tobytes()).hexdigest(),
             "data": hashlib.sha256(page.data).hexdigest()}
 """
@@ -114,7 +114,8 @@ def test_the_picture_is_part_of_what_makes_a_result_the_same():
             "  - {name: lines, run: lines, image: {max_side: 900}}\n"
             "  - {name: read, run: read, needs: [lines]}\n",
             'recipes/letters.yaml:5: step "read": image: found the page as it is, but '
-            '"lines" finds the lines on a picture of max_side 900; write the same max_side for both',
+            '"lines" finds the lines on a picture of max_side 900; write the same max_side for '
+            "both",
         ),
         (
             "  - {name: lines, run: lines, image: {grey: true}}\n"

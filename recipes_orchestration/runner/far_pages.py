@@ -58,7 +58,8 @@ class FarPages:
 def _file_of(page: ManifestPage) -> str:
     """The file in the source: the page's name, without the number of a page inside a file."""
     file, mark, number = page.page_id.rpartition("#")
-    inside = page.frame is not None or page.encoded
+    # A file that is the page has the page's own hash.
+    inside = page.frame is not None or page.sha256 != page.file_sha256
     return file if inside and mark and number.isdigit() else page.page_id
 
 
