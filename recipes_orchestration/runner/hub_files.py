@@ -221,7 +221,7 @@ def _trying(work: Callable[[], _T]) -> _T:
         try:
             return work()
         except Exception as error:
-            if attempt + 1 == TRIES:
+            if attempt + 1 == TRIES or isinstance(error, FileNotFoundError):
                 raise FilesLost(f"{type(error).__name__}: {error}") from error
             time.sleep(_pause(error, attempt))
     raise AssertionError
