@@ -38,6 +38,20 @@ def test_values_and_failures_come_as_outcomes(tmp_path: Path):
     assert second.failure == Failure(FailureKind.UNREADABLE, "no ink")
 
 
+@pytest.mark.parametrize("value", ["Infinity", {"Infinity": 1.5}, 10**30, [1e308, -0.0]])
+def test_values_that_look_odd_are_values(tmp_path: Path, value: object):
+    (only,) = outcomes(returned(tmp_path, [value_line("p1", "lines", value)]))
+    assert only.value == value
+
+
+def test_a_value_may_be_nested_as_deep_as_the_library_takes_it(tmp_path: Path):
+    value: object = 1
+    for _ in range(400):
+        value = [value]
+    (only,) = outcomes(returned(tmp_path, [value_line("p1", "lines", value)]))
+    assert only.value == value
+
+
 def test_a_value_may_be_null(tmp_path: Path):
     (only,) = outcomes(returned(tmp_path, [value_line("p1", "lines", None)]))
     assert (only.value, only.failure) == (None, None)

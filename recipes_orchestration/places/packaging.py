@@ -48,8 +48,8 @@ class PackedTask:
     """A part of the work whose pages lie in the batch folder.
 
     `pages` are those that go, `decided` the outcomes of those that cannot. `files` are the page
-    files and the code that the task needs, as paths from the batch folder, each once; `size` is
-    how many bytes the page files have.
+    files and the folder of code that the task needs, as paths from the batch folder, each once;
+    `size` is how many bytes the page files have.
     """
 
     spec: TaskSpec = field(repr=False)
@@ -83,6 +83,7 @@ class Packaging:
         self._workers = workers
         self._files = PageFiles(folder)
         self._encoders: Encoders | None = None
+        self._codes: dict[tuple[str, ...], str | None] = {}
 
     def __enter__(self) -> Packaging:
         return self
@@ -103,7 +104,7 @@ class Packaging:
         step of the task. Raises `PlaceError` when the folder cannot be written or the project has
         too much code.
         """
-        code = pack_code(self.folder, spec.steps, spec.import_path, beside=[spec.reader.root])
+        code = self._code(spec)
         pages: list[ManifestPage] = []
         decided: list[Outcome] = []
         sizes: dict[str, int] = {} if code is None else {code: 0}
@@ -149,6 +150,14 @@ class Packaging:
         except OSError as error:
             raise folder_error(folder, error) from error
         return folder
+
+    def _code(self, spec: TaskSpec) -> str | None:
+        """Where the project's modules lie; read once for all tasks, which must run the same."""
+        known = (spec.import_path, *(step.run for step in spec.steps))
+        if known not in self._codes:
+            beside = [spec.reader.root]
+            self._codes[known] = pack_code(self.folder, spec.steps, spec.import_path, beside)
+        return self._codes[known]
 
     def _manifest(self, name: str, packed: PackedTask) -> Manifest:
         spec = packed.spec

@@ -4,8 +4,10 @@ out and counted.
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +25,7 @@ LONGEST_WORDS = 2000
 """Characters of a text from the far side."""
 
 _LONGEST_SECONDS = 1e9
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _CRC = re.compile(rb"[0-9a-f]{8} ")
 # What a far side may say of a page. Others pause places, are not counted, or end at a place only.
 _PAGE_KINDS = frozenset(
@@ -113,31 +116,30 @@ def _decoded(line: bytes) -> dict[str, Any] | None:
 def _with_value(
     page: str, step: str, seconds: float, value: Any, left_out: LeftOut
 ) -> Outcome | None:
-    try:
-        # A number such as 1e999 has become infinite, and half a character is no Unicode.
-        written = pydantic_core.to_json(value, inf_nan_mode="constants")
-        if b"Infinity" in written and not _is_finite(value):
-            raise ValueError
-    except (ValueError, RecursionError):
+    size = _size(value)
+    if size is None:
         left_out.strange += 1
         return None
-    if len(written) > MOST_VALUE_BYTES:
+    if size > MOST_VALUE_BYTES:
         left_out.too_large += 1
         return None
     return Outcome(page, step, seconds, value=value)
 
 
-def _is_finite(value: Any) -> bool:
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
-        elif isinstance(each, float) and each - each != 0:
-            return False
-    return True
+def _size(value: Any) -> int | None:
+    """The bytes of a value as the library writes it; None for one that it does not take.
+
+    A number such as 1e999 has become infinite, and half a character is no Unicode. The faster
+    writer tells neither for sure and refuses what is nested deep: then the library's own is asked.
+    """
+    with suppress(ValueError):
+        written = pydantic_core.to_json(value, inf_nan_mode="constants")
+        if b"Infinity" not in written:
+            return len(written)
+    try:
+        return len(_ENCODE(value).encode())
+    except (ValueError, RecursionError):
+        return None
 
 
 def _failure(told: Any) -> Failure | None:
