@@ -124,7 +124,7 @@ def test_a_rate_limit_of_the_list_is_said_at_once(hub: Rehearsal):
 
 
 def test_a_list_that_fails_leaves_all_as_it_is(hub: Rehearsal):
-    hub.script(HUB, HubScript(status_status=[503]))
+    hub.script(HUB, HubScript(status_status=[503] * 3))
     with pytest.raises(ProviderError) as failed:
         list(a_hub(hub).jobs({"recipes-project": "test"}))
     assert not isinstance(failed.value, Refused)

@@ -5,6 +5,7 @@ https://huggingface.co/docs/hub/jobs and huggingface_hub 2.4 (November 2026).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,16 +14,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import ProviderError, Refused
+from ..errors import ProviderError, Refused, Unreachable
 from .hf_calls import bound_calls, refusal, tidy, trouble
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, JobInfo, Volume
 
-__all__ = ["OPEN_STAGES", "Hub", "Job", "JobOrder"]
+__all__ = ["OPEN_STAGES", "Hub", "Job", "JobOrder", "NotThere"]
 
-# Longer lists of jobs are cut off: what is not seen in one is asked for by its id.
-MAX_LIST_PAGES = 200
+# Longer lists are cut off. A job that is not seen in one is asked for by its id, a file is sent.
+MAX_LIST_PAGES = 500
+# Seconds before a page of a list is asked for again that did not come.
+LIST_PAUSES = (0.5, 1.5)
 LOG_LINES, LOG_LINE = 20, 300
 
 OPEN_STAGES = ("SCHEDULING", "RUNNING")
@@ -54,6 +57,10 @@ class JobOrder:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     volumes: Sequence[Volume] = ()
+
+
+class NotThere(Refused):
+    """The folder or file that was asked for is not in its repository or bucket."""
 
 
 class Hub:
@@ -92,10 +99,12 @@ class Hub:
     def asking(self, what: str) -> Generator[None]:
         """Turns errors of the calls inside into ours; `what` is what was asked for."""
         from httpx2 import HTTPError
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+        from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
 
         try:
             yield
+        except EntryNotFoundError as error:
+            raise NotThere(f"There is nothing at the Hub to {what}: {tidy(str(error))}") from None
         except HfHubHTTPError as error:
             raise refusal(error, what, self.namespace, self._token) from None
         except HFValidationError as error:
@@ -138,25 +147,57 @@ class Hub:
 
     def jobs(self, labels: Mapping[str, str], stages: Sequence[str] = ()) -> Iterator[Job]:
         """The jobs that have all these labels, at one of these stages if any are given."""
-        from huggingface_hub import JobInfo, get_session
-        from huggingface_hub.utils import hf_raise_for_status
+        from huggingface_hub import JobInfo
 
-        params: list[tuple[str, str | int | float | bool | None]]
-        params = [("stage", stage) for stage in stages]
-        params += [("label", f"{name}={value}") for name, value in labels.items()]
-        url: str | None = f"{self.api.endpoint}/api/jobs/{self.namespace}"
+        asked: list[tuple[str, str]] = [("stage", stage) for stage in stages]
+        asked += [("label", f"{name}={value}") for name, value in labels.items()]
+        what = f"list the jobs of {self.namespace}"
+        for told in self.items(f"/api/jobs/{self.namespace}", asked, what):
+            with self.asking(what):
+                job = _job(JobInfo(**told))
+            yield job
+
+    def items(
+        self, path: str, asked: Sequence[tuple[str, str]], what: str
+    ) -> Iterator[dict[str, Any]]:
+        """The entries of a list that the Hub gives in pages.
+
+        The client's own lists sleep through rate limits, longer than a sensor may take.
+        """
+        params: Sequence[tuple[str, str]] | None = asked
+        url: str | None = f"{self.api.endpoint}{path}"
         for _ in range(MAX_LIST_PAGES):
-            with self.asking(f"list the jobs of {self.namespace}"):
-                # The client's own list sleeps through rate limits, longer than a sensor may take.
-                response = get_session().get(url, params=params or None, headers=self.headers())
-                hf_raise_for_status(response)
-                infos: list[Any] = response.json()
-                jobs = [_job(JobInfo(**info)) for info in infos]
-                url = self._next(response.links.get("next", {}).get("url"))
-            yield from jobs
+            items, url = self._page(url, params, what)
+            yield from items
             if url is None:
                 return
-            params = []
+            params = None  # the next page's address has them
+
+    def _page(
+        self, url: str, asked: Sequence[tuple[str, str]] | None, what: str
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        for pause in (*LIST_PAUSES, None):
+            try:
+                return self._page_once(url, asked, what)
+            except ProviderError as error:
+                if pause is None or isinstance(error, Refused | Unreachable):
+                    raise
+                time.sleep(pause)
+        raise AssertionError
+
+    def _page_once(
+        self, url: str, asked: Sequence[tuple[str, str]] | None, what: str
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        from huggingface_hub import get_session
+        from huggingface_hub.utils import hf_raise_for_status
+
+        params: list[tuple[str, str | int | float | bool | None]] | None
+        params = None if asked is None else [*asked]
+        with self.asking(what):
+            response = get_session().get(url, params=params, headers=self.headers())
+            hf_raise_for_status(response)
+            items = [dict(each) for each in response.json()]
+            return items, self._next(response.links.get("next", {}).get("url"))
 
     def cancel(self, id: str) -> None:
         """Asks to end the job; one that has ended or is gone is no error."""

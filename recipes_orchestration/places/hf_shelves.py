@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from urllib.parse import quote
 
 from ..errors import ProviderError, Refused, Unreachable
-from ..runner.hub_files import fits, repository_files
-from .hf_hub import Hub
-from .hf_store import Listed, Reach, is_inside
+from ..runner.hub_files import fits
+from .hf_hub import Hub, NotThere
+from .hf_store import Listed, Reach
 
 if TYPE_CHECKING:
     from huggingface_hub import (
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         CommitOperationAdd,
         CommitOperationCopy,
         CommitOperationDelete,
+        RepoFile,
     )
 
     CommitOperation: TypeAlias = CommitOperationAdd | CommitOperationCopy | CommitOperationDelete
@@ -32,6 +34,8 @@ __all__ = ["MOUNT", "BucketShelf", "DatasetShelf"]
 
 MOUNT = "/recipes"
 """Where a job has its batch folder."""
+
+_File = TypeVar("_File", "RepoFile", "BucketFile")
 
 _BLOCK = 1024 * 1024
 # Seconds before a commit is tried again: those of jobs come between, and replies are lost.
@@ -54,9 +58,10 @@ class DatasetShelf:
 
     def listed(self, folder: str) -> Mapping[str, Listed]:
         """The files in a folder and below it."""
-        with self._hub.asking(f"list {folder} of the dataset {self._id}"):
-            found = repository_files(self._hub.api.list_repo_tree, self._id, folder)
-        return {path: Listed(path, file.size, file) for path, file in found.items()}
+        from huggingface_hub import RepoFile
+
+        path = f"/api/datasets/{self._id}/tree/main/{quote(folder, safe='')}"
+        return _listed(self._hub, path, f"list {folder} of the dataset {self._id}", RepoFile)
 
     def same(self, file: Path, listed: Listed) -> bool:
         """Whether a file here is the one there, by its size and the hash that the Hub keeps."""
@@ -144,12 +149,8 @@ class BucketShelf:
         """The files in a folder and below it."""
         from huggingface_hub import BucketFile
 
-        with self._hub.asking(f"list {folder} of the bucket {self._id}"):
-            return {
-                entry.path: Listed(entry.path, entry.size, entry)
-                for entry in self._hub.api.list_bucket_tree(self._id, folder, recursive=True)
-                if isinstance(entry, BucketFile) and is_inside(entry.path, folder)
-            }
+        path = f"/api/buckets/{self._id}/tree/{quote(folder, safe='')}"
+        return _listed(self._hub, path, f"list {folder} of the bucket {self._id}", BucketFile)
 
     def same(self, file: Path, listed: Listed) -> bool:
         """Whether a file here is the one there, by its size and the hash of its chunks."""
@@ -201,3 +202,17 @@ def _chunks_hash(file: Path) -> str:
     """The hash by which a bucket knows a file."""
     xet: Any = import_module("hf_xet")  # it has no types
     return str(xet.hash_files([str(file)])[0].hash)
+
+
+def _listed(hub: Hub, path: str, what: str, kind: type[_File]) -> dict[str, Listed]:
+    """The files of a tree, told as the client tells them; none where there is no such folder."""
+    found: dict[str, Listed] = {}
+    try:
+        for told in hub.items(path, [("recursive", "true")], what):
+            if told.get("type") == "file":
+                with hub.asking(what):
+                    file = kind(**told)
+                    found[str(file.path)] = Listed(str(file.path), int(file.size), file)
+    except NotThere:
+        return {}
+    return found
