@@ -67,6 +67,7 @@ class HfJobsPlace:
         self._results = HfResults(store, root)
         self._at: dict[str, TaskPlace] = {}
         self._over: dict[str, Job] = {}
+        self._landed: list[TaskPlace] = []
         self._prices: dict[str, tuple[int, str]] = {}
         self._priced_at: float | None = None
 
@@ -229,7 +230,8 @@ class HfJobsPlace:
     def forget(self, remote_id: str) -> None:
         """Removes the task's folder here and there, and its batch's when it was the last.
 
-        What the Hub does not remove at this moment stays there: nothing depends on it.
+        What the Hub does not remove at this moment is tried again with the next task; nothing
+        depends on it.
         """
         with suppress(ProviderError):
             at = self._at.get(remote_id)
@@ -237,7 +239,10 @@ class HfJobsPlace:
                 at = task_place_of(job.environment)
             if at is not None:
                 remove_here(self._root, at)
-                self._store.remove(at.batch, at.task)
+                self._landed.append(at)
+            while self._landed:
+                self._store.remove(self._landed[0].batch, self._landed[0].task)
+                del self._landed[0]
         self._at.pop(remote_id, None)
         self._over.pop(remote_id, None)
         self._results.forget(remote_id)
