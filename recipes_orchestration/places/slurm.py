@@ -21,13 +21,15 @@ from .returned import Expected, read_returned
 from .shell import Shell
 from .slurm_login import Login, SlurmTask, safe_name
 from .slurm_queue import Element, Row
-from .slurm_script import Rung, SlurmRules
+from .slurm_script import Rung, SlurmRules, time_seconds
 from .slurm_verdicts import Verdict, left_queue, verdict
 
 __all__ = ["Rung", "SlurmPlace", "SlurmRules"]
 
 MAX_ARRAY = 1000
 """Slurm's own limit on the tasks of an array is 1001 unless the site sets it (MaxArraySize)."""
+
+SHARE_OF_TIME = 0.75
 
 
 class SlurmPlace:
@@ -65,7 +67,7 @@ class SlurmPlace:
         rules = self._rules
         batch = _folder_name(spec.folder)
         highest = len(rules.ladder)
-        parts = cut(spec, rules.pages_per_task, spec.seconds_per_page, rules.task_minutes * 60)
+        parts = cut(spec, rules.pages_per_task, spec.seconds_per_page, _task_seconds(rules))
         with Packaging(self._here / batch) as packaging:
             for rung, on_rung in groupby(parts, lambda part: min(rung_of(part.pages[0]), highest)):
                 while several := list(islice(on_rung, MAX_ARRAY)):
@@ -132,7 +134,10 @@ class SlurmPlace:
         return {remote_id: each.standing for remote_id, each in verdicts.items()}
 
     def results(self, sent: Sent) -> Iterator[Chunk]:
-        """What an ended task wrote, and an outcome for each page that it did not come to."""
+        """What an ended task wrote, and an outcome for each page that it did not come to.
+
+        Of one that failed as a whole only what it wrote: no page is to blame for the rest.
+        """
         task = SlurmTask.of(sent.remote_id)
         if sent.remote_id not in self._ended:
             self.statuses([sent.remote_id])
@@ -145,8 +150,8 @@ class SlurmPlace:
         returned = read_returned(folder / OUT, Expected.of_spec(sent.name, sent.spec))
         kind = FailureKind.STOPPED if sent.stopped else how.kind
         words = f"Task {task.job}_{task.index} at {self.name}: {how.words}"
-        outcomes = chain(returned.chunks(), returned.unwritten(Failure(kind, words)))
-        for part, several in enumerate(outcomes, 1):
+        rest = () if how.state is State.FAILED else returned.unwritten(Failure(kind, words))
+        for part, several in enumerate(chain(returned.chunks(), rest), 1):
             yield Chunk(part, several)
         self._reports[sent.remote_id] = returned.report()
 
@@ -224,6 +229,13 @@ class SlurmPlace:
             if verdicts[remote_id].state in (State.ENDED, State.FAILED):
                 self._ended[remote_id] = verdicts[remote_id]
         return verdicts
+
+
+def _task_seconds(rules: SlurmRules) -> float:
+    """How long a task is to take: well within its time limit, as pages differ."""
+    wanted = rules.task_minutes * 60
+    limit = 0 if rules.time is None else time_seconds(rules.time)
+    return min(wanted, limit * SHARE_OF_TIME) if limit else wanted
 
 
 def _row(rows: Mapping[Element, Row], task: SlurmTask) -> Row | None:

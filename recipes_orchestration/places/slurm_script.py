@@ -27,6 +27,7 @@ __all__ = [
     "batch_script",
     "mark_of",
     "sbatch_argv",
+    "time_seconds",
 ]
 
 STARTED, EXIT = "started", "exit"
@@ -127,7 +128,7 @@ def sbatch_argv(
         "mem": limits.mem,
         "cpus-per-task": rules.cpus,
     }
-    warned = limits.time is not None and _seconds(limits.time) >= WARNED_FROM_SECONDS
+    warned = limits.time is not None and time_seconds(limits.time) >= WARNED_FROM_SECONDS
     if warned and not any(option.startswith("--signal") for option in rules.extra):
         options["signal"] = f"B:USR1@{WARNING_SECONDS}"
     return [
@@ -258,7 +259,8 @@ def _path(path: str) -> str:
     return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
 
 
-def _seconds(time: str) -> int:
+def time_seconds(time: str) -> int:
+    """Seconds of a time limit, HH:MM:SS or D-HH:MM:SS; 0 for anything else."""
     found = _TIME.fullmatch(time)
     if found is None:
         return 0
