@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,15 @@ def test_a_task_folder_has_manifest_and_out(tmp_path: Path):
     assert (manifest.pages, manifest.task) == (task.pages, f"colour-{'0' * 32}_3")
     assert (manifest.page_timeout, manifest.needs, manifest.code) == (7.0, False, None)
     assert (folder / "out").is_dir()
+
+
+def test_pages_are_in_memory_one_at_a_time(tmp_path: Path):
+    files = {f"{number}.jpg": jpeg(number) + bytes(1_000_000) for number in range(40)}
+    works = works_of(tmp_path / "scans", files, ["colour"])
+    spec = spec_of(tmp_path / "scans", works)
+    files.clear()
+    tracemalloc.start()
+    packed(tmp_path / "batch", spec)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,6 +18,7 @@ from ..runner.work import Failure, FailureKind, Outcome, PageWork, TaskSpec
 from ..steps.registry import load_operation
 from .place import Chunk, Package, Sent, Sought, Standing, State
 from .processes import process_lives, this_process
+from .worker_pool import worker_pool
 
 __all__ = ["LocalPlace"]
 
@@ -215,13 +213,7 @@ class LocalPlace:
 
     def _started(self) -> ProcessPool:
         if self._pool is None:
-            # Spawned, not forked: this process has threads (gRPC, SQLite) that a fork would break.
-            self._pool = ProcessPool(
-                max_workers=self._workers,
-                context=multiprocessing.get_context("spawn"),
-                initializer=_start_worker,
-                initargs=[self._workers],
-            )
+            self._pool = worker_pool(self._workers)
         return self._pool
 
     def _done(self, task: _Task, pages: Sequence[PageWork], future: Future[list[Outcome]]) -> None:
@@ -276,24 +268,3 @@ def _ended_on(page: PageWork, error: BaseException, limit: float) -> Outcome:
             f"(exit code {getattr(error, 'exitcode', 'unknown')}; often too little memory).",
         )
     return Outcome(page_id=page.page_id, step=page.steps[0], seconds=0.0, failure=failure)
-
-
-def _start_worker(workers: int) -> None:
-    """Gives each worker its share of the cores, and ends it when its parent is gone.
-
-    Ctrl-C in a terminal reaches the workers too: only the parent acts on it. What a step prints
-    goes to standard error: standard output may be a document that a program reads.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)
-    threads = max(1, (os.cpu_count() or 1) // workers)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, str(threads))
-    threading.Thread(target=_end_with_parent, daemon=True, name="end-with-parent").start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

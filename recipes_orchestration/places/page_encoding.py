@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -23,6 +19,7 @@ from ..runner.run_pages import words_of
 from ..runner.work import Failure, FailureKind, PageWork
 from ..steps.seen import png_of, seen_bytes
 from .page_files import PageFile, extension_of
+from .worker_pool import worker_pool
 
 __all__ = ["Encoders", "Encoding"]
 
@@ -87,12 +84,7 @@ class Encoders:
 
     def _started(self) -> ProcessPool:
         if self._pool is None:
-            # Spawned, not forked: this process may have threads that a fork would break.
-            self._pool = ProcessPool(
-                max_workers=self.workers,
-                context=multiprocessing.get_context("spawn"),
-                initializer=_start_worker,
-            )
+            self._pool = worker_pool(self.workers)
         return self._pool
 
 
@@ -116,17 +108,3 @@ def _picture(encoding: Encoding) -> bytes:
     fetch = partial(page_bytes, encoding.reader, work)
     page = Page(work.page_id, work.sha256, work.file, work.frame, fetch, encoding.max_pixels)
     return png_of(page) if encoding.image is None else seen_bytes(page, encoding.image)
-
-
-def _start_worker() -> None:
-    """Ctrl-C is for the parent; standard output may be a document that a program reads."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)
-    threading.Thread(target=_end_with_parent, daemon=True, name="end-with-parent").start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
