@@ -158,6 +158,33 @@ def test_never_more_jobs_are_open_than_the_cap(hub: Rehearsal, tmp_path: Path):
         archive.go()
 
 
+def test_all_open_jobs_are_asked_for_by_one_call(hub: Rehearsal, tmp_path: Path):
+    names = [f"a/slow{number}.png" for number in range(4)]
+    archive = hub_archive(tmp_path, hub, names, pages_per_task=1)
+    with archive.engine() as engine:
+        ids = [task.remote_id or "" for task in sent(engine).remote]
+        before = hub.counts(HUB)
+        standings = engine.place("hf_jobs").statuses(ids)
+        after = hub.counts(HUB)
+        archive.go()
+        advance_to_rest(engine)
+    assert set(standings) == set(ids)
+    assert len(ids) == 4
+    assert (after["lists"] - before["lists"], after["gets"] - before["gets"]) == (1, 0)
+
+
+def test_what_the_hub_would_not_remove_goes_with_the_next_task(hub: Rehearsal, tmp_path: Path):
+    archive = hub_archive(tmp_path, hub, ["a/1.png", "b/1.png"])
+    with archive.engine() as engine:
+        sent(engine)
+        until(lambda: far_files(hub, "/out/outcome.json"))
+        hub.script(HUB, HubScript(commit_status=[503] * 3))
+        advance_to_rest(engine)
+        assert far_files(hub)
+        run_all(engine, "b/0001")
+    assert far_files(hub) == {}
+
+
 def test_secrets_reach_the_job_and_no_list_shows_them(
     hub: Rehearsal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes_orchestration.errors import ProviderError, Refused, Unreachable
+from recipes_orchestration.errors import PlaceError, ProviderError, Refused, Unreachable
 from recipes_orchestration.places import hf_store
 from recipes_orchestration.places.hf_hub import Hub
 from recipes_orchestration.places.hf_shelves import DatasetShelf
@@ -161,6 +161,12 @@ def test_pages_do_not_go_where_everybody_can_read_them(hub: Rehearsal, root: Pat
 def test_a_hub_that_is_not_there_is_unreachable(root: Path):
     store = Store(DatasetShelf(Hub(HUB_USER, HUB_TOKEN, "http://127.0.0.1:9"), REPOSITORY), "a")
     with pytest.raises(Unreachable):
+        send(store, root)
+
+
+def test_a_file_that_is_gone_here_is_said(store: Store, root: Path):
+    (root / "letters/0001/pages/one.jpg").unlink()
+    with pytest.raises(PlaceError, match="cannot be read: No such file"):
         send(store, root)
 
 

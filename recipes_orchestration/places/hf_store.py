@@ -103,7 +103,8 @@ class Store:
     def send(self, root: Path, folder: str, files: Iterable[str]) -> int:
         """Puts files of a batch folder there, given as paths from it; gives how many were sent.
 
-        Raises `Unreachable` or `Refused` when they are not all there whole.
+        Raises `Unreachable` or `Refused` when they are not all there whole, `PlaceError` when one
+        cannot be read here.
         """
         wanted = {f"{folder}/{file}": root / folder / file for file in files}
         sent = 0
@@ -124,6 +125,11 @@ class Store:
         except ProviderError as error:
             # Files went, but no job did: nothing is in doubt.
             raise Unreachable(str(error)) from error
+        except OSError as error:
+            raise PlaceError(
+                f"What was packed in {root / folder} cannot be read: {error.strerror or error}. "
+                "Run the recipe again."
+            ) from error
         if missing:
             raise Unreachable(
                 f"The Hub took {len(missing)} files {ROUNDS} times and does not list them as they "
