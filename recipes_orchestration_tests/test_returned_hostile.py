@@ -168,6 +168,12 @@ def test_files_that_nobody_asked_for_are_counted_and_not_opened(tmp_path: Path):
     )
 
 
+def test_a_file_that_the_place_asked_for_is_not_counted(tmp_path: Path):
+    returned(tmp_path, GOOD)
+    (tmp_path / "out" / "ended.json").write_bytes(b"{}")
+    assert read_returned(tmp_path / "out", EXPECTED, also=["ended.json"]).left_out.files == 0
+
+
 @pytest.mark.parametrize("name", ["results.jsonl", "outcome.json", "progress.jsonl"])
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 def test_links_pipes_and_folders_in_place_of_files_are_nothing(

@@ -76,7 +76,7 @@ class HfResults:
         names = [RESULTS, PROGRESS, OUTCOME, ENDED]
         fetched = self._store.fetch(f"{at.folder}/{OUT}", names, out, MAX_RESULTS_BYTES)
         in_time = not _time_was_over(fetched.files.get(ENDED))
-        returned = read_returned(out, Expected.of_spec(sent.name, sent.spec))
+        returned = read_returned(out, Expected.of_spec(sent.name, sent.spec), also=[ENDED])
         counts = self._counts[sent.remote_id] = Counter[str]()
         failure = _failure_of(sent, end, in_time=in_time or returned.complete)
         parts = chain(returned.chunks(), returned.unwritten(failure))

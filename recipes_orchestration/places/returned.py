@@ -6,7 +6,7 @@ import gc
 import hashlib
 import os
 import stat
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader, FileIO
@@ -174,8 +174,8 @@ def _no_search_for_garbage() -> Generator[None]:
             gc.enable()
 
 
-def read_returned(out: Path, expected: Expected) -> Returned:
-    """The folder `out` of a task, as it was fetched.
+def read_returned(out: Path, expected: Expected, also: Collection[str] = ()) -> Returned:
+    """The folder `out` of a task, as it was fetched; `also` are further files that may lie there.
 
     A folder that is not there is one in which nothing was written. Raises `ProviderError` when the
     outcome says that all was done and the results are not those that it speaks of: they are to be
@@ -183,7 +183,7 @@ def read_returned(out: Path, expected: Expected) -> Returned:
     """
     left_out = LeftOut()
     try:
-        _look_around(out, left_out)
+        _look_around(out, also, left_out)
         told = _outcome(out, expected, left_out)
         if told is not None and told.complete and told.results is not None:
             _check(out, expected, *told.results)
@@ -194,7 +194,7 @@ def read_returned(out: Path, expected: Expected) -> Returned:
     return Returned(out, expected, told, left_out)
 
 
-def _look_around(out: Path, left_out: LeftOut) -> None:
+def _look_around(out: Path, also: Collection[str], left_out: LeftOut) -> None:
     """Counts what nobody asked for; it is never opened."""
     if not _is_folder(out):
         left_out.files += out.is_symlink() or out.exists()
@@ -203,7 +203,8 @@ def _look_around(out: Path, left_out: LeftOut) -> None:
         for entry in islice(entries, _MOST_FILES):
             # The runner's own files on the way to their names begin with a dot.
             plain_file = entry.is_file(follow_symlinks=False)
-            expected = entry.name in _FILES or entry.name.startswith(".")
+            asked_for = entry.name in _FILES or entry.name in also
+            expected = asked_for or entry.name.startswith(".")
             left_out.files += not (plain_file and expected)
 
 
