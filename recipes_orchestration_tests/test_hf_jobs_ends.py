@@ -162,6 +162,16 @@ def test_a_runner_that_is_not_there_fails_the_run_with_its_log(hub: Rehearsal, t
         assert tries_of(engine) == {}
 
 
+def test_what_a_job_cost_that_failed_as_a_whole_is_booked_as_wasted(hub: Rehearsal, tmp_path: Path):
+    archive = hub_archive(tmp_path, hub, runner="no-such-runner")
+    with archive.engine() as engine:
+        sent(engine)
+        failure_of(engine)
+        (booking,) = engine.ledger.bookings.all()
+    assert booking.landed_usd == 0
+    assert booking.wasted_usd > 0
+
+
 def test_a_setup_that_fails_fails_the_run_with_its_log(hub: Rehearsal, tmp_path: Path):
     archive = hub_archive(tmp_path, hub, setup=["echo no such index >&2; exit 1"])
     with archive.engine() as engine:

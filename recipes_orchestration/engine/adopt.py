@@ -18,7 +18,7 @@ from .pausing import pause_place
 from .standing import standings
 from .work import sent_task
 
-__all__ = ["Adopted", "adopt", "close", "give_up", "land"]
+__all__ = ["Adopted", "adopt", "close", "drop_failed", "give_up", "land"]
 
 # Results that could not be fetched so often wait for a person; they are never sent again.
 FETCHES = 5
@@ -70,10 +70,16 @@ def _failed(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted)
     if task.remote_id is not None:
         with suppress(ProviderError):  # it has failed, so there is nothing left that must end
             place.cancel(task.remote_id)
-    engine.ledger.tasks.dropped(task.id, standing.words)
-    if task.remote_id is not None:
-        place.forget(task.remote_id)
+    drop_failed(engine, task, standing.words)
     adopted.failure = standing.words
+
+
+def drop_failed(engine: Engine, task: TaskRow, words: str) -> None:
+    """Lets go of a task that failed as a whole: what it cost is booked, its pages are free."""
+    with suppress(ProviderError):
+        book(engine, task)
+    engine.ledger.tasks.dropped(task.id, words)
+    engine.place(task.place).forget(task.remote_id or "")
 
 
 def _ended(engine: Engine, task: TaskRow, adopted: Adopted) -> None:

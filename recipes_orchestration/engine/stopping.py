@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..errors import ProviderError
 from ..ledger.tasks import TaskHead, TaskRow
 from ..places.place import State
-from .adopt import close, land
+from .adopt import close, drop_failed, land
 from .engine import Engine
 from .standing import standings
 
@@ -53,7 +53,7 @@ def land_stopped(engine: Engine, task_id: str) -> tuple[bool, int]:
         stop_tasks(engine, [task])
         return False, 0
     if standing.state is State.FAILED:
-        engine.ledger.tasks.dropped(task.id, standing.words)
+        drop_failed(engine, task, standing.words)
         return True, 0
     try:
         landed = land(engine, task)
