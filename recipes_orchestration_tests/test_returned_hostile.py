@@ -217,7 +217,8 @@ def test_a_folder_with_very_many_files_is_looked_at_in_part(
 def test_what_was_left_out_is_said_in_words():
     left_out = returned_lines.LeftOut(torn=2, too_large=1, outcome=1)
     assert left_out.words() == (
-        "damaged lines (2), values of more than 32,000,000 bytes (1), an outcome that cannot be read"
+        "damaged lines (2), values of more than 32,000,000 bytes (1), "
+        "an outcome that cannot be read"
     )
     assert returned_lines.LeftOut().words() == ""
 
