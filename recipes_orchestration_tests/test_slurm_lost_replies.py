@@ -107,22 +107,6 @@ def test_no_slots_left_in_the_account_is_tried_again_by_itself(
     assert refused.value.retry_after == 300
 
 
-def test_a_login_node_without_slurm_is_said_to_be_one(
-    slurm_site: SlurmSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    here = cluster(slurm_site, tmp_path)
-    folder = tmp_path / "few"
-    folder.mkdir()
-    for command in ("sh", "bash", "mkdir", "mv", "cat", "rm"):
-        path = shutil.which(command)
-        assert path is not None
-        (folder / command).symlink_to(path)
-    with monkeypatch.context() as patched:
-        patched.setenv("PATH", str(folder))
-        with pytest.raises(Refused, match="there is no sbatch"):
-            here.send(here.place(), here.spec("a"))
-
-
 def test_a_queue_that_does_not_answer_is_no_end_and_no_absence(
     slurm_site: SlurmSite, tmp_path: Path, wrapped: Path
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,30 @@ def test_a_home_folder_is_where_the_account_says(
         assert Path("~/.recipes-test-of-scratch/archive").expanduser().is_dir()
     finally:
         subprocess.run(["rm", "-rf", Path("~/.recipes-test-of-scratch").expanduser()], check=True)
+
+
+def test_slurm_is_found_where_only_a_login_knows_it(
+    ssh_site: SlurmSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As on sites that set PATH in /etc/profile.d alone."""
+    here = cluster(ssh_site, tmp_path, ssh=True, extra=("--hold",))
+    run = ssh_shell.finished
+    asked: list[str] = []
+
+    def poor(argv: list[str], stdin: str, timeout: float):
+        asked.append(stdin)
+        if len(asked) == 2:  # after ssh -G
+            stdin = f"PATH={tmp_path}/bin; export PATH\n{stdin}"
+        return run(argv, stdin, timeout)
+
+    (tmp_path / "bin").mkdir()
+    for command in ("bash", "sh", "mkdir", "tail"):
+        path = shutil.which(command)
+        assert path is not None
+        (tmp_path / "bin" / command).symlink_to(path)
+    monkeypatch.setattr(ssh_shell, "finished", poor)
+    (remote_id,) = here.send(here.place(), here.spec("a"))
+    assert here.place().statuses([remote_id])[remote_id].state is State.RUNNING
 
 
 def test_pages_of_a_batch_go_once(

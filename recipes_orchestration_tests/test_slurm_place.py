@@ -13,6 +13,7 @@ from recipes_orchestration.errors import Refused
 from recipes_orchestration.places.place import State
 from recipes_orchestration.places.slurm import Rung
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
+from recipes_orchestration.runner.task_folder import encode_line
 from recipes_orchestration.runner.work import FailureKind
 
 from .slurm_tasks import cluster, settled, sought
@@ -107,6 +108,13 @@ def test_more_time_and_memory_go_to_pages_that_got_too_little(
     ]
 
 
+def test_a_task_is_to_be_done_within_its_time_limit(slurm_site: SlurmSite, tmp_path: Path):
+    here = cluster(slurm_site, tmp_path, pages_per_task=None, time="00:04:00")
+    spec = replace(here.spec("a", "b", "c", "d", "e"), seconds_per_page=60.0)
+    (group,) = here.place().pack(spec)
+    assert sorted(len(package.pages) for package in group) == [2, 3]
+
+
 def test_at_most_so_many_tasks_run_at_the_same_time(slurm_site: SlurmSite, tmp_path: Path):
     here = cluster(slurm_site, tmp_path, parallel=1, pages_per_task=1, extra=("--hold",))
     here.send(here.place(), here.spec("a", "b"))
@@ -166,6 +174,20 @@ def test_too_long_an_array_is_refused_with_what_to_do(slurm_site: SlurmSite, tmp
     here = cluster(slurm_site, tmp_path, pages_per_task=1, extra=("--array=0-5000",))
     with pytest.raises(Refused, match=r"array specification.*raise pages_per_task"):
         here.send(here.place(), here.spec("a"))
+
+
+def test_a_task_that_failed_as_a_whole_gives_what_it_wrote(slurm_site: SlurmSite, tmp_path: Path):
+    here = cluster(slurm_site, tmp_path, pages_per_task=9, extra=("--hold",))
+    place = here.place()
+    (remote_id,) = here.send(place, here.spec("a", "b"))
+    line = encode_line({"page": "a.jpg", "step": "width", "seconds": 1.0, "value": {"width": 1}})
+    here.results_file(remote_id).write_bytes(line)
+    job = remote_id.partition("_")[0]
+    (here.task_folder(remote_id).parent / "exit.0").write_text(f"1 {job} 3 1 2 - node\n")
+    slurm_site.ask("scancel", job)
+    (standing,) = settled(place, [remote_id]).values()
+    assert standing.state is State.FAILED
+    assert here.kinds(place, remote_id) == {"a": "landed"}
 
 
 def test_scratch_that_cannot_be_made_is_refused(slurm_site: SlurmSite, tmp_path: Path):

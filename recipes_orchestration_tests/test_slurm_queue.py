@@ -182,6 +182,12 @@ def test_a_limit_on_jobs_passes_when_some_end(words: str):
     assert (error.account, error.retry_after) == (True, 300.0)
 
 
+def test_a_login_node_without_slurm_is_said_to_be_one():
+    error = submit_error("cluster", Done(127, "", "sh: 1: sbatch: not found"))
+    assert isinstance(error, Refused)
+    assert "there is no sbatch where the account logs in" in str(error)
+
+
 def test_a_remote_id_says_where_the_task_lies():
     task = SlurmTask(15, 2, "letters-0001-ab12", "width-a")
     assert task.remote_id == "15_2/letters-0001-ab12/width-a"

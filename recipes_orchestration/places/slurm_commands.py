@@ -75,9 +75,13 @@ class Traces:
     log: str = ""
 
 
-def login_command() -> list[str]:
-    """Prints PATH, SLURM_CONF and HOME, one a line: those of a login where Slurm needs them."""
-    return ["sh", "-c", _LOGIN]
+def login_command(scratch: str, project: str) -> list[str]:
+    """Makes the root folder; prints it, PATH and SLURM_CONF, one a line.
+
+    The last two are those of a login where only a login knows Slurm's commands. `scratch` may
+    begin with `~/`. Ends with `NO_FOLDER` when the folder cannot be made.
+    """
+    return ["sh", "-c", _LOGIN, "sh", scratch, project]
 
 
 def queue_command(names: Collection[str]) -> list[str]:
@@ -170,14 +174,19 @@ def _decoded(text: str) -> str:
         return ""
 
 
-_LOGIN = """\
-path=$PATH conf=$SLURM_CONF
-if ! command -v sbatch >/dev/null 2>&1; then
-  login=$(bash -lc 'printf "\\n%s\\n%s\\n" "$PATH" "$SLURM_CONF"' 2>/dev/null | tail -n 2)
-  path=$(printf '%s\\n' "$login" | head -n 1)
-  conf=$(printf '%s\\n' "$login" | tail -n +2)
+_LOGIN = f"""\
+case $1 in
+'~'|'~/'*) root=$HOME${{1#'~'}} ;;
+*) root=$1 ;;
+esac
+root=${{root%/}}/$2
+mkdir -p -m 700 -- "$root" && cd -- "$root" || exit {NO_FOLDER}
+pwd -P
+if command -v sbatch >/dev/null 2>&1; then
+  printf '%s\\n%s\\n' "$PATH" "$SLURM_CONF"
+else
+  bash -lc 'printf "\\n%s\\n%s\\n" "$PATH" "$SLURM_CONF"' 2>/dev/null | tail -n 2
 fi
-printf '%s\\n%s\\n%s\\n' "${path:-$PATH}" "$conf" "$HOME"
 """
 
 _FIND = f"""\

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..errors import ProviderError, Refused, Unreachable
 from .shell import Done, Shell
@@ -40,7 +39,6 @@ _TASK = re.compile(r"(\d{1,18})_(\d{1,9})/([^/]+)/([^/]+)")
 _ABSOLUTE = re.compile(r"/[^\x00-\x1f\x7f%]*")
 # An element is known by these words when there are no accounts to be asked (slurm_errno.c).
 _NO_ACCOUNTS = re.compile(r"accounting storage is disabled|sacct: .*not found", re.IGNORECASE)
-_MADE = 'mkdir -p -m 700 -- "$1" && cd -- "$1" && pwd -P'
 _OVER_ALREADY = re.compile(r"invalid job id|already completing|already completed", re.IGNORECASE)
 
 
@@ -99,21 +97,22 @@ class Login:
 
     @property
     def root(self) -> str:
-        """The absolute path of the project's folder on scratch; asked for and made once."""
+        """The absolute path of the project's folder on scratch; asked for and made once.
+
+        It is found out with it where Slurm's commands are, which many accounts know only after
+        a login.
+        """
         if self._root is None:
-            home = self._known_environment()
-            scratch = self.rules.scratch
-            if scratch == "~" or scratch.startswith("~/"):
-                scratch = home + scratch[1:]
-            wanted = f"{scratch.rstrip('/')}/{self._project}"
-            done = self._run(["sh", "-c", _MADE, "sh", wanted])
-            path = done.out.rstrip("\n")
-            if done.code or not _ABSOLUTE.fullmatch(path):
+            done = self._run(login_command(self.rules.scratch, self._project))
+            root, path, conf, *_ = [*done.out.split("\n"), "", "", ""]
+            if done.code == NO_FOLDER or not _ABSOLUTE.fullmatch(root):
                 raise Refused(
-                    f"{self.place}: the folder {wanted} cannot be made: {done.words}. "
-                    "Name another one with scratch."
+                    f"{self.place}: the folder {self.rules.scratch}/{self._project} cannot be "
+                    f"made: {done.words}. Name another one with scratch."
                 )
-            self._root = path
+            known = {"PATH": path, "SLURM_CONF": conf}
+            self._environment = {name: text for name, text in known.items() if text}
+            self._root = root
         return self._root
 
     def array_folder(self, task: SlurmTask) -> str:
@@ -232,24 +231,6 @@ class Login:
         if done.code:
             raise submit_error(self.place, done)
         return f"{version}; {done.words.removeprefix('sbatch: ')}"
-
-    def _known_environment(self) -> str:
-        """Finds where Slurm's commands are, as an account of many sites knows only after a login.
-
-        The home folder.
-        """
-        if self.shell.here:
-            return str(Path.home())
-        done = self._run(login_command())
-        path, conf, home, *_ = [*done.out.split("\n"), "", "", ""]
-        self._environment = {
-            name: text for name, text in (("PATH", path), ("SLURM_CONF", conf)) if text
-        }
-        if not home.startswith("/"):
-            raise Unreachable(
-                f"{self.place}: the account has no home folder: {done.words}. Ask the site."
-            )
-        return home
 
     def _ask(self, argv: Sequence[str], stdin: str = "", timeout: float = ASK_SECONDS) -> Done:
         assert self.root  # which also finds out where Slurm's commands are
