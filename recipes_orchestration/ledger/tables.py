@@ -11,18 +11,21 @@ import sqlalchemy as sa
 __all__ = [
     "SCHEMA",
     "VERSION_TABLE",
+    "alerts",
     "batches",
     "bookings",
     "claims",
+    "controls",
     "holds",
     "metadata",
     "pages",
     "pauses",
+    "reservations",
     "runs",
     "tasks",
 ]
 
-SCHEMA = "0003"
+SCHEMA = "0004"
 """The newest migration: the schema that this code reads and writes."""
 
 VERSION_TABLE = "ledger_version"
@@ -155,6 +158,8 @@ tasks = sa.Table(
     sa.Column("array", sa.Text()),
     # What the far side told of its work, as JSON.
     sa.Column("report", sa.JSON(none_as_null=True)),
+    # What it was thought to cost before it was sent.
+    sa.Column("estimate_usd", Dollars()),
     sa.UniqueConstraint("name"),
     sa.Index(None, "state"),
     sa.Index(None, "recipe", "stage", "batch"),
@@ -209,6 +214,8 @@ bookings = sa.Table(
     sa.Column("tokens_cached", sa.BigInteger(), nullable=False),
     sa.Column("lines", sa.JSON(), nullable=False),
     sa.Column("booked_at", UtcTime(), nullable=False),
+    # What plain calls would have cost more.
+    sa.Column("saved_usd", Dollars()),
     sa.Index(None, "recipe", "step"),
 )
 
@@ -221,6 +228,50 @@ pauses = sa.Table(
     sa.Column("until", UtcTime()),
     # It ends by itself as soon as the place answers again.
     sa.Column("until_reached", sa.Boolean(), nullable=False, server_default=sa.false()),
+)
+
+controls = sa.Table(
+    # What a person decided. An empty folder, batch or step stands for all of them.
+    "controls",
+    metadata,
+    sa.Column("id", _number(), primary_key=True),
+    sa.Column("kind", _words(), nullable=False),
+    sa.Column("recipe", _words(), nullable=False),
+    sa.Column("folder", _words(), nullable=False),
+    sa.Column("batch", _words(), nullable=False),
+    sa.Column("step", _words(), nullable=False),
+    sa.Column("words", sa.Text(), nullable=False),
+    sa.Column("since", UtcTime(), nullable=False),
+    sa.Column("by", sa.Text(), nullable=False),
+    sa.UniqueConstraint("kind", "recipe", "folder", "batch", "step"),
+    sa.Index(None, "recipe", "batch"),
+)
+
+reservations = sa.Table(
+    # The most that an open task may cost.
+    "reservations",
+    metadata,
+    sa.Column("task_id", _words(), sa.ForeignKey("tasks.id"), primary_key=True),
+    sa.Column("recipe", _words(), nullable=False),
+    sa.Column("step", _words(), nullable=False),
+    sa.Column("batch", _words(), nullable=False),
+    sa.Column("place", _words(), nullable=False),
+    sa.Column("model", _words(), nullable=False),
+    sa.Column("usd", Dollars(), nullable=False),
+    sa.Column("reserved_at", UtcTime(), nullable=False),
+    sa.Index(None, "recipe", "step"),
+)
+
+alerts = sa.Table(
+    # One row a cause: what a person was told, and when it was over.
+    "alerts",
+    metadata,
+    sa.Column("cause", _words(), primary_key=True),
+    sa.Column("kind", _words(), nullable=False),
+    sa.Column("words", sa.Text(), nullable=False),
+    sa.Column("first_at", UtcTime(), nullable=False),
+    sa.Column("told_at", UtcTime()),
+    sa.Column("ended_at", UtcTime()),
 )
 
 runs = sa.Table(
