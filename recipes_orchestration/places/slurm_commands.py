@@ -87,14 +87,14 @@ def login_command(scratch: str, project: str) -> list[str]:
 def queue_command(names: Collection[str]) -> list[str]:
     """`squeue` of all elements of these arrays."""
     wanted = ["-n", ",".join(sorted(names))] if len(names) <= MAX_NAMES else []
-    squeue = ["squeue", "--me", "-h", "-r", "-t", "all", *wanted, "-o", "%F|%K|%T|%r|%j"]
+    squeue = ["squeue", "--me", "-h", "-r", "-t", "all", *wanted, "-o", "%F|%K|%T|%r|%j|%Z"]
     return ["sh", "-c", _PLAIN + 'exec "$@"', "sh", "timeout", str(SQUEUE_SECONDS), *squeue]
 
 
 def accounting_command(names: Collection[str]) -> list[str]:
     """`sacct` of all elements of these arrays; it fails where Slurm keeps no accounts."""
     sacct = ["sacct", "-n", "-X", "-P", "-S", SACCT_SINCE, f"--name={','.join(sorted(names))}"]
-    columns = ["-o", "JobID,State,ExitCode,JobName,Reason"]
+    columns = ["-o", "JobID,State,ExitCode,JobName,Reason,WorkDir"]
     command = ["timeout", str(SACCT_SECONDS), *sacct, *columns]
     return ["sh", "-c", _PLAIN + 'exec "$@"', "sh", *command]
 

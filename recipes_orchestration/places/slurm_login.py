@@ -191,9 +191,10 @@ class Login:
     def find(self, array: str) -> SlurmTask | None:
         """The array of that name, with index 0; of several the one that was first.
 
-        Looked for in the queue, among what its elements left, and in the accounts.
+        Looked for in the queue, among what its elements left, and in the accounts. One of the
+        same name that works outside the root folder is another project's, with the same pages.
         """
-        jobs = {job for (job, _), row in self.queue([array]).items() if not row.refused}
+        jobs = self._jobs(self.queue([array]))
         done = self._ask(find_command(self.root, array))
         batch, *lines = done.out.split("\n")
         if not jobs:
@@ -201,10 +202,18 @@ class Login:
             jobs = {mark.job for mark in marks if mark is not None}
             jobs |= {job for job in map(job_of, lines) if job is not None}
         if not jobs:
-            jobs = {job for (job, _), row in self.accounts([array]).items() if not row.refused}
+            jobs = self._jobs(self.accounts([array]))
         if not jobs:
             return None
         return SlurmTask(min(jobs), 0, batch if safe_name(batch) else "gone", array)
+
+    def _jobs(self, rows: Mapping[Element, Row]) -> set[int]:
+        ours = f"{self.root}/"
+        return {
+            job
+            for (job, _), row in rows.items()
+            if not row.refused and (not row.folder or row.folder.startswith(ours))
+        }
 
     def cancel(self, task: SlurmTask) -> None:
         """Asks Slurm to end an element; one that has ended already is no error."""

@@ -34,12 +34,16 @@ MAX_INDEXES = 100_000
 
 @dataclass(frozen=True)
 class Row:
-    """How Slurm says that an element stands. `code` is `<exit code>:<signal>`, of sacct alone."""
+    """How Slurm says that an element stands.
+
+    `code` is `<exit code>:<signal>`, of sacct alone, `folder` where it works, where that is told.
+    """
 
     name: str
     state: str
     reason: str = ""
     code: str = ""
+    folder: str = ""
 
     @property
     def over(self) -> bool:
@@ -53,18 +57,18 @@ class Row:
 
 
 def queue_rows(text: str, names: Collection[str]) -> dict[Element, Row]:
-    """The rows of `squeue -r -h -o '%F|%K|%T|%r|%j'` for arrays of these names."""
+    """The rows of `squeue -r -h -o '%F|%K|%T|%r|%j|%Z'` for arrays of these names."""
     rows: dict[Element, Row] = {}
     for line in text.split("\n"):
-        parts = line.split("|", 4)
-        if len(parts) == 5 and parts[4] in names and parts[0].isdecimal():
-            for index in indexes(parts[1]):
-                rows[int(parts[0]), index] = Row(parts[4], parts[2].upper(), parts[3])
+        parts = [*line.split("|", 5), ""]
+        if len(parts) > 5 and parts[4] in names and parts[0].isdecimal():
+            row = Row(parts[4], parts[2].upper(), parts[3], folder=parts[5])
+            rows.update(((int(parts[0]), index), row) for index in indexes(parts[1]))
     return rows
 
 
 def accounting_rows(text: str, names: Collection[str]) -> dict[Element, Row]:
-    """The rows of `sacct -n -X -P -o JobID,State,ExitCode,JobName,Reason` for these names.
+    """The rows of `sacct -n -X -P -o JobID,State,ExitCode,JobName,Reason,WorkDir` for names.
 
     An element that is in it twice, as a range and alone, stands as it does alone.
     """
@@ -84,7 +88,7 @@ def accounting_rows(text: str, names: Collection[str]) -> dict[Element, Row]:
                 alone.add(element)
             elif element in alone:
                 continue
-            rows[element] = Row(parts[3], state, parts[4], parts[2])
+            rows[element] = Row(parts[3], state, parts[4], parts[2], "|".join(parts[5:]))
     return rows
 
 
