@@ -216,6 +216,33 @@ def test_a_task_outlives_the_daemon_of_its_node(slurm_site: SlurmSite, tmp_path:
     assert here.kinds(place, remote_id) == {"a": "landed", "b": "landed"}
 
 
+def test_an_id_that_slurm_gave_again_is_another_job(slurm_site: SlurmSite, tmp_path: Path):
+    here = cluster(slurm_site, tmp_path, extra=("--hold",))
+    place = here.place()
+    (remote_id,) = here.send(place, here.spec("a"))
+    element, batch, _ = remote_id.split("/")
+    older = f"{element}/{batch}/width-{'0' * 32}"
+    standings = place.statuses([remote_id, older])
+    assert "JobHeldUser" in standings[remote_id].words
+    assert standings[older].words.startswith("It left the queue without a word")
+    place.cancel(older)
+    assert here.jobs() == ["0 PENDING"]
+
+
+def test_a_task_whose_node_failed_keeps_what_it_wrote(slurm_site: SlurmSite, tmp_path: Path):
+    here = cluster(slurm_site, tmp_path, pages_per_task=9)
+    place = here.place()
+    (remote_id,) = here.send(place, here.spec("a", "b-slow"))
+    started(here, remote_id)
+    (node,) = slurm_site.ask("sinfo", "-h", "-o", "%n").split()
+    slurm_site.ask("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+    (standing,) = settled(place, [remote_id]).values()
+    assert standing == Standing(State.ENDED, "Slurm ended it: its node failed.")
+    assert here.kinds(place, remote_id) == {"a": "landed", "b-slow": "node"}
+    # It comes back by itself (ReturnToService).
+    eventually(lambda: "down" not in slurm_site.ask("sinfo", "-h", "-o", "%T"), 60)
+
+
 def test_an_unknown_id_is_looked_at_twice_and_has_nothing(slurm_site: SlurmSite, tmp_path: Path):
     here = cluster(slurm_site, tmp_path)
     place = here.place()
