@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from .project_files import (
     PlaceSettings,
     ProjectFile,
     SourceSettings,
+    SpendSettings,
 )
 from .project_mistakes import choose, validate
 from .project_places import Places, known_places, read_places
@@ -50,9 +52,9 @@ class Project:
 
     `library` and the sources' roots are absolute paths or URLs, `${NAME}` is replaced from the
     environment, and each recipe's steps come after what they need. `prices` are the project's own
-    by model, in dollars per million tokens. `kinds` says of which kind each place is. `lines` has
-    the line of a recipe `(recipe, None)` and of each of its steps `(recipe, step)` in the recipe's
-    file.
+    by model, in dollars per million tokens, `spend` the most that all of it may cost. `kinds` says
+    of which kind each place is. `lines` has the line of a recipe `(recipe, None)` and of each of
+    its steps `(recipe, step)` in the recipe's file.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Project:
     recipes: Mapping[str, Recipe]
     library_storage_options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     prices: Mapping[str, ModelPrices] = field(default_factory=dict[str, ModelPrices])
+    spend: SpendSettings = field(default_factory=SpendSettings)
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
     lines: Mapping[tuple[str, str | None], int] = field(
         default_factory=dict[tuple[str, str | None], int], repr=False
@@ -89,6 +92,13 @@ class Project:
     def takes_jobs(self, place: str) -> bool:
         """Whether the runner works there, sent from here as jobs."""
         return isinstance(self.places.get(place), JobSettings)
+
+    @property
+    def has_caps(self) -> bool:
+        """Whether there is a bound on what anything may cost."""
+        caps = [self.spend.project, self.spend.month]
+        caps += [recipe.spend for recipe in self.recipes.values()]
+        return any(cap is not None for cap in caps)
 
     @property
     def local(self) -> LocalSettings:
@@ -146,6 +156,7 @@ def load_project(folder: Path | str | None = None) -> Project:
         library=_place_of(where, settings.library),
         library_storage_options=settings.library_storage_options,
         prices={model: price.prices for model, price in settings.prices.items()},
+        spend=settings.spend,
         ledger_url=_ledger_url(where, os.environ.get("RECIPES_LEDGER_URL") or settings.ledger),
         sources={
             name: source.model_copy(update={"root": _place_of(where, source.root)})
@@ -233,6 +244,7 @@ def _recipe(model: RecipeFile, draft: Draft) -> Recipe:
         max_held=model.max_held,
         description=model.description,
         path=str(draft.file.path),
+        spend=None if model.spend is None else Decimal(str(model.spend)),
     )
 
 

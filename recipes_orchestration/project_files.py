@@ -18,6 +18,7 @@ __all__ = [
     "PriceSettings",
     "ProjectFile",
     "SourceSettings",
+    "SpendSettings",
     "place_kinds",
     "register_place",
 ]
@@ -141,6 +142,20 @@ class PriceSettings(Settings):
         )
 
 
+class SpendSettings(Settings):
+    """The most that may be paid to places, in dollars; what would pass it is not sent."""
+
+    project: float | None = Field(
+        default=None, ge=0, le=1_000_000_000, description="By all recipes, for good. Dollars."
+    )
+    month: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000_000,
+        description="By all recipes in one calendar month (UTC). Dollars.",
+    )
+
+
 class ProjectFile(Settings):
     """`project.yaml`: what all recipes of a project share."""
 
@@ -172,6 +187,9 @@ class ProjectFile(Settings):
     )
     prices: dict[str, PriceSettings] = Field(
         default_factory=dict, description="What models cost, by the model's name."
+    )
+    spend: SpendSettings = Field(
+        default_factory=SpendSettings, description="The most that may be paid to places."
     )
     limits: Limits = Field(
         default_factory=Limits,

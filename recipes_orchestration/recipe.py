@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 __all__ = [
@@ -58,7 +59,8 @@ class Recipe:
     """Named steps over one source, in an order in which each step comes after what it needs.
 
     `when` is `manual`, `new_pages` or a cron line. `max_held` is the share (0 to 1) of a batch's
-    pages that may wait for a person while the batch goes on. `path` is the YAML file.
+    pages that may wait for a person while the batch goes on. `path` is the YAML file. `spend` is
+    the most that its places may be paid, in dollars.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Recipe:
     max_held: float = 0.05
     description: str | None = None
     path: str | None = None
+    spend: Decimal | None = None
 
     def step(self, name: str) -> Step:
         """The step of that name; `KeyError` when the recipe has none."""

@@ -181,6 +181,12 @@ class RecipeFile(Settings):
         le=1,
         description="Share of a batch's pages that may wait for a person while it goes on.",
     )
+    spend: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000_000,
+        description="The most that the recipe may cost at its places, for good. Dollars.",
+    )
     steps: Annotated[tuple[StepFile, ...], Field(strict=False)] = Field(
         min_length=1, description="What is done with each page."
     )
