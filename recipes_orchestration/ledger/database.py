@@ -11,6 +11,7 @@ from ..errors import LedgerError
 from .address import Address, address_of
 from .bookings import BookingBook
 from .connection import Database
+from .controls import ControlBook
 from .holds import HoldBook
 from .migrate import migrate
 from .pages import PageBook
@@ -24,8 +25,8 @@ __all__ = ["Ledger", "open_ledger"]
 class Ledger:
     """What has been sent and what has been decided; never what is done.
 
-    `pages`, `tasks`, `holds`, `bookings`, `pauses` and `runs` are its books. Every call of theirs
-    is one transaction. Threads may share a ledger; another process opens its own.
+    `pages`, `tasks`, `holds`, `bookings`, `pauses`, `controls` and `runs` are its books. Every
+    call of theirs is one transaction. Threads may share a ledger; another process opens its own.
     """
 
     def __init__(self, database: Database) -> None:
@@ -35,6 +36,7 @@ class Ledger:
         self.holds = HoldBook(database)
         self.bookings = BookingBook(database)
         self.pauses = PauseBook(database)
+        self.controls = ControlBook(database)
         self.runs = RunBook(database)
 
     @property
