@@ -34,6 +34,7 @@ def open_cloud_place(project: Project, name: str) -> CloudPlace:
         max_bytes=None if settings.max_batch_mb is None else round(settings.max_batch_mb * 1e6),
         land_every_pages=limits.land_every_pages,
         land_every_seconds=limits.land_every_seconds,
+        capped=project.has_caps,
     )
 
     def new_recorder() -> Recorder:

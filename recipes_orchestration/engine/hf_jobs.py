@@ -40,14 +40,14 @@ def open_hf_jobs_place(project: Project, name: str) -> HfJobsPlace:
     return HfJobsPlace(
         hub,
         Store(shelf, _top(project.name)),
-        _rules(settings),
+        _rules(settings, capped=project.has_caps),
         root=project.folder / ".recipes" / "tasks" / name,
-        project=project.name,
+        project=f"{project.name} {settings.bucket or settings.dataset}",
         name=name,
     )
 
 
-def _rules(settings: HfJobsSettings) -> HfRules:
+def _rules(settings: HfJobsSettings, *, capped: bool) -> HfRules:
     rungs = [settings.rung(number) for number in range(len(settings.ladder) + 1)]
     return HfRules(
         image=settings.image,
@@ -65,6 +65,7 @@ def _rules(settings: HfJobsSettings) -> HfRules:
         task_seconds=settings.aim_seconds,
         max_open=settings.max_open,
         settle_seconds=settings.settle_seconds,
+        capped=capped,
     )
 
 

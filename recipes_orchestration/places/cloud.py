@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..providers.prices import ModelPrices
-from ..providers.provider import BatchLimits, BatchState, BatchStatus, Provider
+from ..providers.provider import BatchLimits, BatchState, BatchStatus, Group, Provider
 from ..providers.recording import Recorder
 from ..runner.work import TaskSpec
 from .answering import Reading, all_outcomes, chunks
@@ -17,6 +17,7 @@ from .place import Bill, Chunk, Package, Sent, Sought, Standing, State
 from .plain_tasks import PlainTasks, is_plain
 from .questions import Asker
 from .spool import Spool, SpoolPart
+from .worst_cases import WorstCases
 
 __all__ = ["CloudPlace", "CloudRules"]
 
@@ -27,7 +28,10 @@ KEPT_DAYS = 29
 
 @dataclass(frozen=True)
 class CloudRules:
-    """What the project says of the place; see `CloudSettings`."""
+    """What the project says of the place; see `CloudSettings`.
+
+    `capped`: what a package can cost at most is to be told.
+    """
 
     batch_from: int = 100
     max_open: int = 10
@@ -38,6 +42,7 @@ class CloudRules:
     max_bytes: int | None = None
     land_every_pages: int = 25
     land_every_seconds: float = 30.0
+    capped: bool = False
 
 
 class CloudPlace:
@@ -93,6 +98,7 @@ class CloudPlace:
             limits=self._limits(),
             line=self._provider.line,
             new_part=self._spool.part,
+            worst=self._worst if self._rules.capped else None,
         )
         asker = Asker.of(spec, step, self._provider, self._recorder(step.name))
         for package in packer.packages(asker.calls()):
@@ -193,6 +199,9 @@ class CloudPlace:
         self._recorders.clear()
         self._provider.close()
         self._spool.close()
+
+    def _worst(self, group: Group) -> WorstCases:
+        return WorstCases(self.name, group, self._prices)
 
     def _limits(self) -> BatchLimits:
         limits = self._provider.limits

@@ -44,7 +44,7 @@ class HfRules:
 
     `setup` are lines of shell before the `runner`, `secrets` names of variables of this machine.
     Results are put back every `put_back_seconds` while a job runs; by default as often as the
-    repository lets all of them.
+    repository lets all of them. `capped`: what a job can cost at most is to be told.
     """
 
     image: str
@@ -57,6 +57,7 @@ class HfRules:
     max_open: int = 4
     settle_seconds: float = 60.0
     put_back_seconds: float | None = None
+    capped: bool = False
 
     def machine(self, rung: int) -> Machine:
         """Where a task runs whose pages got too little so often."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-__all__ = ["LISTED", "MinutePrice", "cost_of", "price_of"]
+__all__ = ["LISTED", "UNKNOWN", "MinutePrice", "cost_of", "price_of"]
 
 LISTED, TABLE, UNKNOWN = "listed", "table", "unknown"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from ..providers.provider import BatchLimits, Call, Group
 from ..runner.work import Failure, FailureKind, Outcome, PageWork
 from .place import Package
 from .spool import SpoolPart
+from .worst_cases import WorstCases
 
 __all__ = ["MODE", "Packer", "group_of"]
 
@@ -26,7 +28,8 @@ class Packer:
     """Packs the calls of one step. `mode` is `batch` or `plain`; `line` writes a call as a line.
 
     A body that crosses the cap by one byte goes into the next part. Of a batch's parts, one that
-    has fewer requests than the provider takes goes as plain calls.
+    has fewer requests than the provider takes goes as plain calls. `worst` adds up the most that
+    the calls of a group can cost; None where nobody asks.
     """
 
     step: str
@@ -34,6 +37,8 @@ class Packer:
     limits: BatchLimits
     line: Callable[[str, Call], bytes]
     new_part: Callable[[Group, int], SpoolPart]
+    worst: Callable[[Group], WorstCases] | None = None
+    _worst: dict[Path, WorstCases] = field(default_factory=dict[Path, WorstCases])
     _parts: dict[Group, SpoolPart] = field(default_factory=dict[Group, SpoolPart])
     _decided: list[Outcome] = field(default_factory=list[Outcome])
 
@@ -68,6 +73,10 @@ class Packer:
         if part is None:
             part = self._parts[call.group] = self.new_part(call.group, self.limits.overhead)
             line = line or self._line(call_id, call)
+            if self.worst is not None:
+                self._worst[part.path] = self.worst(call.group)
+        if line and self.worst is not None:
+            self._worst[part.path].add(call)
         part.add(work.page_id, call_id, line, call.body)
         return full
 
@@ -83,6 +92,8 @@ class Packer:
     def _package(self, part: SpoolPart) -> Package:
         part.finish()
         batched = self.mode == "batch" and len(part.bodies) >= self.limits.min_requests
+        worst = self._worst.pop(part.path, None)
+        usd, unknown = (None, "") if worst is None else worst.usd(batch=batched)
         return Package(
             pages=tuple(part.calls),
             decided=self._taken(),
@@ -90,6 +101,8 @@ class Packer:
             slot=batched,
             group=group_of(part, "batch" if batched else "plain"),
             content=part,
+            worst_usd=usd,
+            worst_unknown=unknown,
         )
 
     def _taken(self) -> tuple[Outcome, ...]:

@@ -62,7 +62,8 @@ class Package:
     `pages` are those that the place is to work on, `decided` outcomes that were known while it
     was packed: pages that cannot be read, answers that need no question. `calls` are the ids of
     the pages' calls. `slot`: the task takes one of the place's slots. `group` is what a task must
-    remember for its answers to be read. `content` is the place's own.
+    remember for its answers to be read. `content` is the place's own. `worst_usd` is the most that
+    it can cost in dollars; None when nobody can tell, for the reason `worst_unknown`.
     """
 
     pages: tuple[str, ...]
@@ -71,6 +72,8 @@ class Package:
     slot: bool = False
     group: Mapping[str, Any] = field(default_factory=dict[str, Any])
     content: Any = field(default=None, repr=False)
+    worst_usd: Decimal | None = Decimal(0)
+    worst_unknown: str = ""
 
     @property
     def page_ids(self) -> list[str]:
