@@ -240,5 +240,10 @@ class Arrays:
     def __len__(self) -> int:
         return len(self._known() - self._before)
 
+    @property
+    def names(self) -> list[str]:
+        """What they are called."""
+        return sorted(each.split()[1] for each in self._known() - self._before)
+
     def _known(self) -> set[str]:
         return set(self._site.ask("squeue", "-h", "-t", "all", "-o", "%F %j").splitlines())
