@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from .image_tokens import tokens_of_block
 from .script import Script
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "vector",
 ]
 
-IMAGE_TOKENS = 1000
 DEEP = 6  # below it only what must be there: a schema may hold itself
 _SEPARATORS = "\u2028line\u2029paragraph\u0085next\r\nend"
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
@@ -63,10 +63,15 @@ class Asked:
 
 
 def asked_of(
-    body: Mapping[str, Any], model: str, schema: Mapping[str, Any] | None = None, tool: str = ""
+    body: Mapping[str, Any],
+    model: str,
+    schema: Mapping[str, Any] | None = None,
+    tool: str = "",
+    *,
+    provider: str = "",
 ) -> Asked:
     """What a body asks. `schema` and `tool` are where its provider says them."""
-    return Asked(digest_of(body), model, tokens_in(body), schema, tool, body)
+    return Asked(digest_of(body), model, tokens_in(body, provider, model), schema, tool, body)
 
 
 def digest_of(body: Mapping[str, Any]) -> str:
@@ -80,8 +85,8 @@ def encoded(value: Any) -> bytes:
     return to_json(value)
 
 
-def tokens_in(body: Any) -> int:
-    """A plausible number of tokens: a quarter of the characters, and 1,000 an image."""
+def tokens_in(body: Any, provider: str = "", model: str = "") -> int:
+    """A quarter of the characters, and for each picture what the provider's page says."""
     characters = images = 0
     left: list[Any] = [body]
     while left:
@@ -92,10 +97,10 @@ def tokens_in(body: Any) -> int:
             left.extend(value)
         elif isinstance(value, dict):
             if value.get("type") in _IMAGES or not _IMAGES.isdisjoint(value):
-                images += 1
+                images += tokens_of_block(provider, model, value)
             else:
                 left.extend(each for key, each in value.items() if key not in _SILENT)
-    return characters // 4 + 1 + images * IMAGE_TOKENS
+    return characters // 4 + 1 + images
 
 
 def tokens_of(text: str) -> int:

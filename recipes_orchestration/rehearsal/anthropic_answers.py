@@ -39,12 +39,13 @@ def asked_in(raw: bytes) -> Asked:
     config: Any = body.get("output_config") or {}
     form = config.get("format") or body.get("output_format") or {}
     if form.get("type") == "json_schema":
-        return asked_of(body, model, form.get("schema"))
+        return asked_of(body, model, form.get("schema"), provider="anthropic")
     choice: Any = body.get("tool_choice") or {}
     for tool in body.get("tools") or []:
         if choice.get("type") == "any" or choice.get("name") == tool.get("name"):
-            return asked_of(body, model, tool.get("input_schema"), str(tool.get("name")))
-    return asked_of(body, model)
+            schema, name = tool.get("input_schema"), str(tool.get("name"))
+            return asked_of(body, model, schema, name, provider="anthropic")
+    return asked_of(body, model, provider="anthropic")
 
 
 def result(batch: Batch, number: int) -> bytes:

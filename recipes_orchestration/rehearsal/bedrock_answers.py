@@ -28,19 +28,21 @@ def asked_in(body: Any, model: str = "") -> Asked:
         body = {}
     if "anthropic_version" in body:
         asked = anthropic_answers.asked_in(encoded(body))
-        return Asked(asked.digest, model, asked.input_tokens, asked.schema, asked.tool, asked.body)
+        tokens = tokens_in(body, "bedrock", model)
+        return Asked(asked.digest, model, tokens, asked.schema, asked.tool, asked.body)
     form: Any = (body.get("outputConfig") or {}).get("textFormat") or {}
     if form.get("type") == "json_schema":
         schema = ((form.get("structure") or {}).get("jsonSchema") or {}).get("schema")
-        return asked_of(body, model, json.loads(schema) if isinstance(schema, str) else schema)
+        shape = json.loads(schema) if isinstance(schema, str) else schema
+        return asked_of(body, model, shape, provider="bedrock")
     tools: Any = body.get("toolConfig") or {}
     choice = tools.get("toolChoice") or {}
     for tool in tools.get("tools") or []:
         spec = tool.get("toolSpec") or {}
         if "any" in choice or (choice.get("tool") or {}).get("name") == spec.get("name"):
             schema = (spec.get("inputSchema") or {}).get("json")
-            return asked_of(body, model, schema, str(spec.get("name")))
-    return asked_of(body, model, _told_in_words(body))
+            return asked_of(body, model, schema, str(spec.get("name")), provider="bedrock")
+    return asked_of(body, model, _told_in_words(body), provider="bedrock")
 
 
 def _told_in_words(body: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -30,7 +30,8 @@ def asked_in(body: Any, model: str = "") -> Asked:
         or _either(config, "responseSchema", "response_schema")
         or None
     )
-    return asked_of(body, model or str(body.get("model", "")), schema)
+    name = model or str(body.get("model", ""))
+    return asked_of(body, name, schema, provider="gemini")
 
 
 def _either(body: Mapping[str, Any], camel: str, snake: str) -> Any:
@@ -104,7 +105,7 @@ def result(batch: Batch, number: int) -> bytes | None:
     if fate is Fate.STATUS_400:
         words = script.error_message or "Request contains an invalid argument."
         return _line(batch, id, error=(3, words))
-    asked = batch.ask(batch.lines, number)
+    asked = asked_in(mended(batch.lines.raw(number)).get("request"), batch.model)
     if batch.details["embeds"]:
         values, tokens = embedding(asked.body, fate)
         return _line(batch, id, response={"embedding": values, "tokenCount": tokens})

@@ -50,12 +50,14 @@ def asked_in(body: Any) -> Asked:
     text: Any = body.get("text") or {}
     form = text.get("format") or {}
     if chat.get("type") == "json_schema":
-        return asked_of(body, model, (chat.get("json_schema") or {}).get("schema"))
+        schema = (chat.get("json_schema") or {}).get("schema")
+        return asked_of(body, model, schema, provider="openai")
     if form.get("type") == "json_schema":
-        return asked_of(body, model, form.get("schema"))
+        return asked_of(body, model, form.get("schema"), provider="openai")
     if "json_object" in (chat.get("type"), form.get("type")):
-        return asked_of(body, model, {"type": "object", "properties": {"answer": {}}})
-    return asked_of(body, model)
+        schema = {"type": "object", "properties": {"answer": {}}}
+        return asked_of(body, model, schema, provider="openai")
+    return asked_of(body, model, provider="openai")
 
 
 def response(route: str, asked: Asked, fate: Fate, script: Script) -> dict[str, Any]:
