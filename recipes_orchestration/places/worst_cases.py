@@ -7,7 +7,6 @@ request without its pictures are a bound. Pictures: a bound for each provider, s
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 import json
 import re
@@ -30,8 +29,16 @@ __all__ = ["WorstCases", "most_tokens"]
 # (platform.claude.com/docs/en/agents-and-tools/tool-use/overview, November 2026).
 _AROUND = 1_000
 
-# Text in base64 that is no picture counts by its bytes.
-_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{400,}={0,2}")
+# A shorter text is no picture that would make a difference.
+_LEAST = 400
+# JPEG, PNG, GIF, WebP, BMP and TIFF in base64, by itself or in a data URL.
+_PICTURE = re.compile(
+    rb"(?:data:[a-z/+.-]{1,40};base64,)?"
+    rb"(?=[/_]9j[/_]|iVBORw0KGgo|R0lGOD|UklGR|Qk[01]|SUkq|TU0AK)"
+)
+# Where nearly all files say their size, in base64: a multiple of 4.
+_HEAD = 65_536
+_STANDARD = bytes.maketrans(b"-_", b"+/")
 
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_gen_len")
 _SETTINGS = {
@@ -171,24 +178,31 @@ def _without_pictures(body: bytes) -> tuple[bytes, Sequence[tuple[int, int]]]:
     """The body with nothing where its pictures were, and their sizes in pixels."""
     sizes: list[tuple[int, int]] = []
     kept: list[bytes] = []
-    at = 0
-    for found in _BASE64.finditer(body):
-        size = _size(found[0])
-        if size is not None:
-            sizes.append(size)
-            kept.append(body[at : found.start()])
-            at = found.end()
+    at = start = 0
+    # From quote to quote: a search by an expression takes 100 times longer.
+    while (end := body.find(b'"', start)) >= 0:
+        if end - start > _LEAST and (found := _PICTURE.match(body, start, end)) is not None:
+            size = _size(body[found.end() : end])
+            if size is not None:
+                sizes.append(size)
+                kept.append(body[at:start])
+                at = end
+        start = end + 1
     kept.append(body[at:])
     return b"".join(kept), sizes
 
 
 def _size(text: bytes) -> tuple[int, int] | None:
-    try:
-        data = base64.b64decode(text, altchars=b"-_" if b"_" in text or b"-" in text else None)
-        with Image.open(io.BytesIO(data)) as picture:
-            return picture.size
-    except (OSError, ValueError, binascii.Error, Image.DecompressionBombError):
-        return None
+    """The size of a picture in base64; None for what is none, which counts by its bytes."""
+    for part in (text[:_HEAD], text):
+        try:
+            # Google's SDK writes - and _ for + and /.
+            data = base64.b64decode(part.translate(_STANDARD))
+            with Image.open(io.BytesIO(data)) as picture:
+                return picture.size
+        except (OSError, ValueError, Image.DecompressionBombError):
+            continue
+    return None
 
 
 def _picture(provider: str, model: str, size: tuple[int, int]) -> int:
