@@ -69,11 +69,16 @@ def _ask(engine: Engine, place: Place, remote_ids: set[str]) -> Mapping[str, Sta
     try:
         told = place.statuses(remote_ids)
     except RecipesError as error:
-        if isinstance(error, Unreachable) and error.connect:
-            pause_place(engine, place.name, error)
-        return dict.fromkeys(remote_ids, Standing(State.RUNNING, str(error)))
+        return dict.fromkeys(remote_ids, _unanswered(engine, place, error))
     engine.ledger.pauses.reached(place.name)
     return told
+
+
+def _unanswered(engine: Engine, place: Place, error: RecipesError) -> Standing:
+    """A place that could not be asked; one whose connection a person must open is paused."""
+    if isinstance(error, Unreachable) and error.connect:
+        pause_place(engine, place.name, error)
+    return Standing(State.RUNNING, str(error))
 
 
 def _found(engine: Engine, place: Place, task: AnyTask, answer: dict[str, Standing]) -> str | None:
@@ -98,7 +103,7 @@ def _found(engine: Engine, place: Place, task: AnyTask, answer: dict[str, Standi
     try:
         remote_id = place.find(sought(engine, row))
     except ProviderError as error:
-        answer[task.id] = Standing(State.RUNNING, str(error))
+        answer[task.id] = _unanswered(engine, place, error)
         return None
     if remote_id is None:
         answer[task.id] = Standing(State.LOST, f"{place.name} never had it")
