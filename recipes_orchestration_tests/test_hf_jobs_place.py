@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -117,6 +118,23 @@ def test_a_job_that_was_refused_for_a_moment_is_sent_again(hub: Rehearsal, tmp_p
         view = run_all(engine)
     assert view.steps["area"].landed == 4
     assert len(hub.counts(HUB)["jobs"]) == 1
+
+
+def test_a_job_of_another_project_with_the_same_pages_is_not_adopted(
+    hub: Rehearsal, tmp_path: Path
+):
+    first, second = (hub_archive(tmp_path / name, hub) for name in ("first", "second"))
+    file = second.folder / "project.yaml"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "name": "second"}))
+    with first.engine() as engine:
+        run_all(engine)
+    hub.script(HUB, HubScript(create_status=[503]))
+    with second.engine() as engine:
+        view = run_all(engine)
+    assert view.steps["area"].landed == 4
+    names = [job["labels"]["recipes-task"] for job in hub.counts(HUB)["jobs"]]
+    assert len(names) == 2
+    assert len(set(names)) == 1
 
 
 def test_a_page_lost_on_its_way_there_is_sent_again(hub: Rehearsal, tmp_path: Path):

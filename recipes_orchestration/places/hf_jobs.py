@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 from ..errors import ProviderError
@@ -21,7 +22,7 @@ from .hf_orders import (
     order_of,
     task_place_of,
 )
-from .hf_prices import cost_of, price_of
+from .hf_prices import UNKNOWN, cost_of, price_of
 from .hf_results import HfResults, remove_here
 from .hf_store import Store
 from .packaging import Packaging, PackedTask, cut, rung_of
@@ -31,10 +32,14 @@ __all__ = ["HfJobsPlace"]
 
 # Prices are asked for again after so long, in seconds.
 PRICES_KEPT = 3600.0
+# A job whose time is over is ended so many seconds later at most.
+ENDED_WITHIN = 60.0
 
 
 class HfJobsPlace:
     """Jobs of one namespace for one project; batch folders lie in `root` here and in the store.
+
+    `project` tells its jobs from those of others who use the same namespace.
 
     A job's id is its task's remote id. The Hub has no key by which it would know a request that
     comes twice: a job is found again by its label. Where its task lies the job itself says, so
@@ -64,6 +69,7 @@ class HfJobsPlace:
         self._rules = rules
         self._root = root
         self._project = project
+        self._ours = {PROJECT_LABEL: label_of(project)}
         self._results = HfResults(store, root)
         self._at: dict[str, TaskPlace] = {}
         self._over: dict[str, Job] = {}
@@ -84,6 +90,7 @@ class HfJobsPlace:
                 packed = packaging.pack(part)
                 rung = rung_of(part.pages[0])
                 group = {"batch": spec.folder, "rung": rung, "pages": len(packed.pages)}
+                usd, unknown = self._worst(rung) if packed.pages else (Decimal(0), "")
                 yield [
                     Package(
                         pages=packed.page_ids,
@@ -92,8 +99,21 @@ class HfJobsPlace:
                         slot=bool(packed.pages),
                         group=group,
                         content=(packaging, packed),
+                        worst_usd=usd,
+                        worst_unknown=unknown,
                     )
                 ]
+
+    def _worst(self, rung: int) -> tuple[Decimal | None, str]:
+        """What a job costs that runs into its time limit, if a cap has to know it."""
+        if not self._rules.capped:
+            return None, ""
+        machine = self._rules.machine(rung)
+        price = price_of(machine.flavor, self._listed_prices())
+        if price.basis == UNKNOWN:
+            return None, f"The price of the flavor {machine.flavor} is not known: choose another"
+        # The Hub may take a moment to end it, and each minute that was begun counts.
+        return cost_of(price, machine.timeout + ENDED_WITHIN), ""
 
     def discard(self, package: Package) -> None:
         """Nothing is held by a package: its files are there for the next one."""
@@ -131,9 +151,12 @@ class HfJobsPlace:
                 yield file
 
     def find(self, sought: Sought) -> str | None:
-        """The id of the job with the task's label; the first one when there are several."""
+        """The id of the job with the task's label; the first one when there are several.
+
+        One of the same name that has another project's label has the same pages and is not ours.
+        """
         found = None
-        for job in self._hub.jobs({TASK_LABEL: label_of(sought.name)}):
+        for job in self._hub.jobs({TASK_LABEL: label_of(sought.name), **self._ours}):
             if job.id not in sought.known and job.stage != "DELETED":
                 found = self._noted(job).id
         return found
@@ -143,8 +166,7 @@ class HfJobsPlace:
         left = set(remote_ids)
         standings: dict[str, Standing] = {}
         if left:
-            ours = {PROJECT_LABEL: label_of(self._project)}
-            for job in self._hub.jobs(ours, OPEN_STAGES):
+            for job in self._hub.jobs(self._ours, OPEN_STAGES):
                 if job.id in left and not is_over(job):
                     standings[job.id] = _running(job)
                     left.discard(job.id)
