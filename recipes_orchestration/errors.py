@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "ConfigError",
     "DagsterError",
+    "HeldBack",
     "InDoubt",
     "LedgerError",
     "LibraryError",
@@ -82,6 +83,10 @@ class Unreachable(ProviderError):
 
 class InDoubt(ProviderError):
     """A batch at the provider may be one of ours and only time will tell: nothing is sent again."""
+
+
+class HeldBack(RecipesError):
+    """A person stopped or paused it: nothing is sent, and it goes on when a person resumes it."""
 
 
 class StepError(RecipesError):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ..errors import DagsterError, LedgerError, LibraryError, PlaceError, RecipesError, SourceError
+from ..errors import (
+    DagsterError,
+    HeldBack,
+    LedgerError,
+    LibraryError,
+    PlaceError,
+    RecipesError,
+    SourceError,
+)
 
 __all__ = ["ALL_RIGHT", "NOT_COMPLETE", "STOPPED", "UNREACHABLE", "WORDS", "WRONG", "exit_code_of"]
 
@@ -26,5 +34,7 @@ _UNREACHABLE = (SourceError, LedgerError, LibraryError, PlaceError, DagsterError
 
 
 def exit_code_of(error: RecipesError) -> int:
-    """3 for what could not be reached, 2 for everything that was asked or written wrongly."""
+    """1 for what a person holds back, 3 for what could not be reached, 2 for all that was wrong."""
+    if isinstance(error, HeldBack):
+        return NOT_COMPLETE
     return UNREACHABLE if isinstance(error, _UNREACHABLE) else WRONG

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ..errors import PlaceError
+from ..errors import HeldBack, PlaceError
+from ..ledger.controls import ControlKind, Scope
 from ..ledger.tasks import TaskRow
 from ..places.place import State
 from ..places.processes import process_lives
@@ -14,10 +15,12 @@ from ..stages import Stage
 from .adopt import Adopted, adopt, give_up
 from .collecting import collecting_rarely
 from .engine import Engine
+from .heeding import heed
 from .look import BatchView, PageState, look
 from .reuse import reuse_results
-from .send import send
+from .send import Sending, send
 from .standing import standings
+from .stopped import stopped_words
 
 __all__ = ["Seen", "advance", "give_up_all", "run_stage"]
 
@@ -31,8 +34,9 @@ class Seen:
     `view` is the batch as it stands, or None while tasks are open and nothing else was looked
     at. `landed` counts the rows that landed in this call, `open` the tasks that are still open,
     `elsewhere` whether pages wait for a task of another batch or run. `failure` is why a task
-    failed as a whole or waits for a person, `waiting` why nothing more is sent now. `remote` are
-    the open tasks that go on without this process.
+    failed as a whole or waits for a person, `waiting` why nothing more is sent now: `person` says
+    that a person holds it back, `stopped` that it was stopped. `remote` are the open tasks that go
+    on without this process.
     """
 
     view: BatchView | None
@@ -41,6 +45,8 @@ class Seen:
     elsewhere: bool = False
     failure: str | None = None
     waiting: str | None = None
+    person: bool = False
+    stopped: bool = False
     remote: tuple[TaskRow, ...] = ()
 
     @property
@@ -70,6 +76,8 @@ def _advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str], n
     chosen = tuple(step.name for step in stage.steps if not steps or step.name in steps)
     place = engine.place(stage.place)
     tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
+    if heed(engine, tasks).tasks:
+        tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
     adopted = adopt(engine, tasks)
     landed = adopted.landed
     remote = tuple(task for task in adopted.open if not place.ends_here(task.remote_id))
@@ -80,12 +88,14 @@ def _advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str], n
         landed += reused
         view = look(engine, stage.recipe, batch, chosen)
     if not _any(view, chosen, PageState.TODO):
+        if not adopted.open:
+            _end_now(engine, stage, view, chosen)
         # A rival may have sent some since the open tasks were read: the next look adopts it.
         rivals_open = not adopted.open and _any(view, chosen, PageState.OPEN)
         return Seen(view, landed, len(adopted.open), elsewhere=rivals_open, remote=remote)
     sending = send(engine, stage, view, chosen, now=now)
     if sending.sent or sending.landed or sending.waiting:
-        return _sent(engine, stage, batch, landed + sending.landed, sending.waiting)
+        return _sent(engine, stage, batch, landed + sending.landed, sending)
     if sending.rival:
         rivals = _adopt_rivals(engine, view, chosen)
         there = tuple(task for task in rivals.open if not _ends_here(engine, task))
@@ -101,12 +111,30 @@ def _advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str], n
     return Seen(view, landed, len(adopted.open), remote=remote)
 
 
-def _sent(engine: Engine, stage: Stage, batch: str, landed: int, waiting: str | None) -> Seen:
+def _end_now(engine: Engine, stage: Stage, view: BatchView, steps: tuple[str, ...]) -> None:
+    """What was wanted now is there: pages that come later wait for the cheaper way again."""
+    if stage.steps[0].provider is None:
+        return
+    for step in steps:
+        if view.steps[step].settled():
+            scope = Scope(view.recipe.name, batch=view.batch, step=step)
+            engine.ledger.controls.end((ControlKind.NOW,), scope)
+
+
+def _sent(engine: Engine, stage: Stage, batch: str, landed: int, sending: Sending) -> Seen:
     place = engine.place(stage.place)
     tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
     remote = tuple(task for task in tasks if not place.ends_here(task.remote_id))
-    if tasks or waiting:
-        return Seen(None, landed, len(tasks), waiting=waiting, remote=remote)
+    if tasks or sending.waiting:
+        return Seen(
+            None,
+            landed,
+            len(tasks),
+            waiting=sending.waiting,
+            person=sending.person,
+            stopped=sending.stopped,
+            remote=remote,
+        )
     # What was decided while it was packed may be all there was: the next look will tell.
     return Seen(None, landed, elsewhere=True)
 
@@ -128,7 +156,8 @@ def run_stage(
     without this process, `defer` is asked: True ends the call with None, and nothing is given up.
     Raises `PlaceError` when a task failed as a whole or waits for a person, or, unless it is
     deferred, when the place is paused until a person resumes it: the pages are not to blame and
-    stay to do.
+    stay to do. Raises `HeldBack` when a person stopped it, once what was out has landed, and when
+    a person paused it, unless it is deferred.
     """
     place = engine.place(stage.place)
     # A file that could not be fetched in an earlier run may well be there now.
@@ -141,13 +170,15 @@ def run_stage(
                 on_landed(seen.landed)
             if seen.failure is not None:
                 raise PlaceError(seen.failure)
+            if seen.stopped and not seen.open:
+                raise HeldBack(f"{stopped_words(engine, stage, batch)}. {seen.waiting}")
             if seen.at_rest:
                 return seen.view or look(engine, stage.recipe, batch, steps)
             if seen.goes_on_without_us:
                 if defer is not None and defer(seen):
                     return None
                 if not seen.open:
-                    _raise_if_paused(engine, stage)
+                    _raise_if_paused(engine, stage, seen)
             pause = 0.05 if seen.landed else _longer(pause, poll_seconds, seen)
             place.wait(pause)
     except BaseException:
@@ -163,7 +194,9 @@ def _longer(pause: float, poll_seconds: float, seen: Seen) -> float:
     return min(most, max(pause * 1.2, poll_seconds))
 
 
-def _raise_if_paused(engine: Engine, stage: Stage) -> None:
+def _raise_if_paused(engine: Engine, stage: Stage, seen: Seen) -> None:
+    if seen.person:
+        raise HeldBack(seen.waiting)
     pause = engine.ledger.pauses.of(stage.place)
     if pause is not None and pause.until is None and not pause.until_reached:
         raise PlaceError(engine.paused(stage.place) or pause.words)

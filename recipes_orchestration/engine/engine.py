@@ -30,7 +30,8 @@ class Engine:
     """One project with its ledger, library and places. `owner` names it in the ledger.
 
     `fetch_again` is from when on the results of a task may be fetched again, by its id, in seconds
-    of the monotonic clock. `on_report` is told what the far side said of a task that has landed.
+    of the monotonic clock; `end_again` from when on its place may be asked again to end one that a
+    person stopped. `on_report` is told what the far side said of a task that has landed.
     """
 
     project: Project
@@ -39,6 +40,7 @@ class Engine:
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     owner: str = field(default_factory=lambda: f"{this_process()}/{uuid4().hex[:12]}")
     fetch_again: dict[str, float] = field(default_factory=dict[str, float])
+    end_again: dict[str, float] = field(default_factory=dict[str, float])
     on_report: Callable[[TaskRow, Report], None] | None = None
 
     def stage_of(self, recipe: Recipe, step: str) -> Stage:

@@ -9,6 +9,7 @@ from ..errors import RecipesError
 from ..ledger.tasks import TaskHead, TaskState
 from ..places.place import State
 from .engine import Engine
+from .heeding import heed
 from .standing import standings
 
 __all__ = ["Polled", "poll_open"]
@@ -27,10 +28,11 @@ def poll_open(engine: Engine, *, skip: Collection[str] = ()) -> dict[str, Polled
     """Every open task that lives on without a process of ours, by its id, but those to skip.
 
     One call a place, or as few as its API allows. What has ended is written into the ledger, what
-    never was is dropped; nothing is landed.
+    never was is dropped; nothing is landed. What a person stopped meanwhile is ended.
     """
     heads = [head for head in engine.ledger.tasks.heads() if _lives_on(engine, head)]
     asked = [head for head in heads if head.id not in skip]
+    heed(engine, asked)
     polled: dict[str, Polled] = {}
     ended: dict[str, str] = {}
     for head, standing in zip(asked, _standings(engine, asked), strict=True):

@@ -14,6 +14,7 @@ from ..runner.work import UNANSWERED
 from ..stages import Stage
 from .beat import beating
 from .engine import Engine
+from .gates import Gate, gate
 from .land import land_chunk
 from .look import BatchView, PageState
 from .pausing import pause_place
@@ -29,17 +30,24 @@ class Sending:
     """What a call of `send` did: tasks that went, and why the rest waits.
 
     `landed` are results that needed no place. `rival`: another process has some of the work.
+    `person`: a person holds the rest back, and `stopped`: by a stop.
     """
 
     sent: int = 0
     landed: int = 0
     waiting: str | None = None
     rival: bool = False
+    person: bool = False
+    stopped: bool = False
 
     @property
     def stops(self) -> bool:
         """Whether nothing more is to be sent now."""
         return self.rival or self.waiting is not None
+
+    def held_back(self, passed: Gate) -> None:
+        """Takes up that nothing more may be sent."""
+        self.waiting, self.person, self.stopped = passed.words, passed.person, passed.stopped
 
 
 def plan_work(view: BatchView, steps: tuple[str, ...]) -> Work:
@@ -85,10 +93,11 @@ def send(
     if not work:
         sending.rival = True
         return sending
-    if paused := engine.paused(stage.place):
-        sending.waiting = paused
+    passed = gate(engine, stage, view, work, now)
+    if not passed.work:
+        sending.held_back(passed)
         return sending
-    for part, hurried in _ways(engine, view, work, now):
+    for part, hurried in _ways(engine, view, passed.work, passed.now):
         _send_part(engine, stage, view, part, hurried, sending)
         if sending.stops:
             break
@@ -129,13 +138,25 @@ def _send_part(
     spec = task_spec(engine, stage, view, part)
     with closing(place.pack(spec, now=now)) as groups:  # pyright: ignore[reportArgumentType]
         for packages in groups:
+            passed = gate(engine, stage, view, part, now)  # packing may have taken a while
             try:
+                if passed.work != part or passed.now != now:
+                    _hold_back(passed, sending)
+                    return
                 _send_group(engine, stage, view, part, packages, sending)
             finally:
                 for package in packages:
                     place.discard(package)
             if sending.stops or no_slot():
                 return
+
+
+def _hold_back(passed: Gate, sending: Sending) -> None:
+    """What was packed may not go as it is: the next look plans what still may."""
+    if passed.work:
+        sending.rival = True
+    else:
+        sending.held_back(passed)
 
 
 def _slot_words(place: Place) -> str:

@@ -9,11 +9,12 @@ from ..ledger.tasks import TaskHead, TaskRow
 from ..places.place import State
 from .adopt import close, drop_failed, land
 from .engine import Engine
+from .heeding import BY_STOP
 from .standing import standings
 
 __all__ = ["STOPPED", "land_stopped", "stop_tasks"]
 
-STOPPED = "stop"
+STOPPED = BY_STOP
 """Why a task's end was asked for when a person stopped it."""
 
 

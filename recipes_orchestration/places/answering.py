@@ -25,6 +25,8 @@ from .questions import Asker
 __all__ = ["Reading", "all_outcomes", "chunks", "group_from"]
 
 _CHUNK_ROWS = 2_000
+# Why the end of a task was asked for when a person decided it: no page is to blame.
+_BY_A_PERSON = ("stop", "now")
 
 _STOPS = {
     Stop.TRUNCATED: "The answer was cut off at the token limit (max_tokens).",
@@ -103,7 +105,7 @@ class Reading:
         """Outcomes of the calls that have no line, once the batch has ended."""
         if not self.ended:
             return
-        if self.sent.stopped == "stop":
+        if self.sent.stopped in _BY_A_PERSON:
             kind, words = FailureKind.STOPPED, "It was stopped before it was answered."
         elif self.expired or self.sent.stopped == "overdue":
             kind = FailureKind.EXPIRED
@@ -143,8 +145,8 @@ class Reading:
         ):
             return Failure(FailureKind.EXPIRED, line.words or "The batch's time was over.")
         if line.kind is LineKind.CANCELLED:
-            stopped = self.sent.stopped == "stop"
-            kind = FailureKind.STOPPED if stopped else FailureKind.CANCELLED
+            by_a_person = self.sent.stopped in _BY_A_PERSON
+            kind = FailureKind.STOPPED if by_a_person else FailureKind.CANCELLED
             return Failure(kind, line.words or "The batch was cancelled.")
         kind = FailureKind.ACCOUNT if line.account else FailureKind.ERRORED
         return Failure(kind, line.words or "The provider gave an error without words.")
