@@ -23,6 +23,7 @@ __all__ = [
     "reservations",
     "runs",
     "tasks",
+    "tellings",
 ]
 
 SCHEMA = "0004"
@@ -272,6 +273,17 @@ alerts = sa.Table(
     sa.Column("first_at", UtcTime(), nullable=False),
     sa.Column("told_at", UtcTime()),
     sa.Column("ended_at", UtcTime()),
+)
+
+tellings = sa.Table(
+    # How often a channel was told of an alert, and when it had taken it.
+    "tellings",
+    metadata,
+    sa.Column("cause", _words(), sa.ForeignKey("alerts.cause"), primary_key=True),
+    sa.Column("channel", _words(), primary_key=True),
+    sa.Column("tries", sa.Integer(), nullable=False),
+    sa.Column("tried_at", UtcTime(), nullable=False),
+    sa.Column("told_at", UtcTime()),
 )
 
 runs = sa.Table(

@@ -64,3 +64,13 @@ def upgrade() -> None:
         _time("ended_at", null=True),
         sa.PrimaryKeyConstraint("cause", name="pk_alerts"),
     )
+    op.create_table(
+        "tellings",
+        _words("cause"),
+        _words("channel"),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        _time("tried_at"),
+        _time("told_at", null=True),
+        sa.PrimaryKeyConstraint("cause", "channel", name="pk_tellings"),
+        sa.ForeignKeyConstraint(["cause"], ["alerts.cause"], name="fk_tellings_cause"),
+    )
