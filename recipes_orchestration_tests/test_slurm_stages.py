@@ -243,6 +243,13 @@ def test_never_more_arrays_are_open_than_the_cap(slurm_site: SlurmSite, tmp_path
         archive.go()
 
 
+def test_what_takes_the_last_slot_waits_for_none(slurm_site: SlurmSite, tmp_path: Path):
+    archive = an_archive(slurm_site, tmp_path, ["a/slow.png"], max_open=1)
+    with archive.engine() as engine:
+        assert sent(engine).waiting is None
+    archive.go()
+
+
 def test_stop_ends_waiting_and_running_elements_and_lands_what_was_written(
     slurm_site: SlurmSite, tmp_path: Path
 ):

@@ -136,6 +136,7 @@ def _send_part(
     if no_slot():
         return
     spec = task_spec(engine, stage, view, part)
+    left = set(part)
     with closing(place.pack(spec, now=now)) as groups:  # pyright: ignore[reportArgumentType]
         for packages in groups:
             passed = gate(engine, stage, view, part, now)  # packing may have taken a while
@@ -147,7 +148,9 @@ def _send_part(
             finally:
                 for package in packages:
                     place.discard(package)
-            if sending.stops or no_slot():
+            left.difference_update(*(_work_of(view, part, package) for package in packages))
+            # With the last slot taken, the rest waits; where nothing is left, nothing does.
+            if sending.stops or (left and no_slot()):
                 return
 
 
