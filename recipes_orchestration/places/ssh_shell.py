@@ -231,4 +231,4 @@ def _script(argv: Sequence[str], stdin: str, token: str, env: Mapping[str, str])
 
 def _last_line(err: str) -> str:
     lines = [line.strip() for line in err.split("\n") if line.strip()]
-    return lines[-1][:300] if lines else "ssh said nothing"
+    return lines[-1][:300].rstrip(".") if lines else "ssh said nothing"
