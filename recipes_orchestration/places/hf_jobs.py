@@ -22,7 +22,7 @@ from .hf_orders import (
     order_of,
     task_place_of,
 )
-from .hf_prices import UNKNOWN, cost_of, price_of
+from .hf_prices import UNKNOWN, PriceList, cost_of
 from .hf_results import HfResults, remove_here
 from .hf_store import Store
 from .packaging import Packaging, PackedTask, cut, rung_of
@@ -30,8 +30,6 @@ from .place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State, 
 
 __all__ = ["HfJobsPlace"]
 
-# Prices are asked for again after so long, in seconds.
-PRICES_KEPT = 3600.0
 # A job whose time is over is ended so many seconds later at most.
 ENDED_WITHIN = 60.0
 
@@ -74,8 +72,7 @@ class HfJobsPlace:
         self._at: dict[str, TaskPlace] = {}
         self._over: dict[str, Job] = {}
         self._landed: list[TaskPlace] = []
-        self._prices: dict[str, tuple[int, str]] = {}
-        self._priced_at: float | None = None
+        self._prices = PriceList(hub)
 
     def takes_slot(self, pages: int, *, now: bool) -> bool:  # noqa: ARG002
         """Always: every task is a job."""
@@ -109,7 +106,7 @@ class HfJobsPlace:
         if not self._rules.capped:
             return None, ""
         machine = self._rules.machine(rung)
-        price = price_of(machine.flavor, self._listed_prices())
+        price = self._prices.of(machine.flavor)
         if price.basis == UNKNOWN:
             return None, f"The price of the flavor {machine.flavor} is not known: choose another"
         # The Hub may take a moment to end it, and each minute that was begun counts.
@@ -216,7 +213,7 @@ class HfJobsPlace:
         job = self._over.get(remote_id) or self._hub.job(remote_id)
         if job is None:
             return None
-        price = price_of(job.flavor, self._listed_prices())
+        price = self._prices.of(job.flavor)
         cost = cost_of(price, job.seconds)
         counts = self._results.counts(remote_id)
         landed, lines = counts.get("landed", 0), sum(counts.values())
@@ -232,14 +229,6 @@ class HfJobsPlace:
             tokens_cached=0,
             lines=counts,
         )
-
-    def _listed_prices(self) -> Mapping[str, tuple[int, str]]:
-        now = time.monotonic()
-        if self._priced_at is None or now - self._priced_at > PRICES_KEPT:
-            self._priced_at = now
-            with suppress(ProviderError):  # what a job cost can be said without
-                self._prices = self._hub.prices()
-        return self._prices
 
     def report(self, remote_id: str) -> Report | None:
         """What the runner told, once its results were read."""

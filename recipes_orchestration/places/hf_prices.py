@@ -8,13 +8,21 @@ prices below are from too. The Hub's own list of hardware wins over them.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
-__all__ = ["LISTED", "UNKNOWN", "MinutePrice", "cost_of", "price_of"]
+from ..errors import ProviderError
+from .hf_hub import Hub
+
+__all__ = ["LISTED", "UNKNOWN", "MinutePrice", "PriceList", "cost_of", "price_of"]
 
 LISTED, TABLE, UNKNOWN = "listed", "table", "unknown"
+
+PRICES_KEPT = 3600.0
+"""Seconds."""
 
 _PER_HOUR = {
     "cpu-basic": "0.01",
@@ -55,6 +63,24 @@ class MinutePrice:
 
     usd: Decimal
     basis: str
+
+
+class PriceList:
+    """The Hub's prices, asked for when they are first needed and again after `PRICES_KEPT`."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._listed: dict[str, tuple[int, str]] = {}
+        self._asked_at: float | None = None
+
+    def of(self, flavor: str) -> MinutePrice:
+        """What a machine costs; by the table while the Hub does not say."""
+        now = time.monotonic()
+        if self._asked_at is None or now - self._asked_at > PRICES_KEPT:
+            self._asked_at = now
+            with suppress(ProviderError):
+                self._listed = self._hub.prices()
+        return price_of(flavor, self._listed)
 
 
 def price_of(flavor: str, listed: Mapping[str, tuple[int, str]] | None) -> MinutePrice:

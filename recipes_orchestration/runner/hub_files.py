@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FarFiles", "FilesLost", "Mounted", "Repository", "fits", "repository_files"]
 
-TRIES = 6
+# About a minute and a half in all.
+TRIES = 9
 BLOCK = 1024 * 1024
 DOWNLOADS = 8
 # No single page, manifest or journal is larger.
