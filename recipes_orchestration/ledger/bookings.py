@@ -1,14 +1,15 @@
-"""What each task cost, booked once however often it lands."""
+"""What each task cost: booked as it lands, and once however often it does."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import sqlalchemy as sa
 
 from .connection import Database, insert_into
+from .reservations import reserved_for, settle
 from .tables import bookings
 
 __all__ = ["Booking", "BookingBook"]
@@ -19,7 +20,8 @@ class Booking:
     """A task's bill in US dollars, by what it answered.
 
     `landed_usd` is for results, `wasted_usd` for answers that were billed and are no results.
-    `mode` is `batch` or `plain`, `basis` where the price comes from. `lines` counts outcomes.
+    `mode` is `batch`, `plain` or `job`, `basis` where the price comes from. `lines` counts
+    outcomes. `saved_usd` is what plain calls would have cost more.
     """
 
     task_id: str
@@ -37,9 +39,14 @@ class Booking:
     tokens_cached: int
     lines: dict[str, int]
     booked_at: datetime
+    saved_usd: Decimal | None = None
 
 
 _COLUMNS = tuple(bookings.c[field.name] for field in fields(Booking))
+
+
+def _usd(booking: Booking) -> Decimal:
+    return booking.landed_usd + booking.wasted_usd
 
 
 class BookingBook:
@@ -48,12 +55,28 @@ class BookingBook:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def book(self, booking: Booking) -> bool:
-        """Books a task's bill; False, with nothing changed, when it is booked already."""
+    def book(self, booking: Booking, *, final: bool = True) -> bool:
+        """Books what a task cost so far, in the place of what it cost before.
+
+        What is reserved for it shrinks by as much, and is nothing once it is `final`. False, with
+        no booking changed, when the same is booked already.
+        """
+        values = asdict(booking)
 
         def work(connection: sa.Connection) -> bool:
-            new = insert_into(connection, bookings).values(asdict(booking))
-            return connection.execute(new.on_conflict_do_nothing()).rowcount == 1
+            reserved = reserved_for(connection, booking.task_id)
+            query = sa.select(*_COLUMNS).where(bookings.c.task_id == booking.task_id)
+            row = connection.execute(query).first()
+            before = None if row is None else Booking(*row)
+            if reserved is not None:
+                more = _usd(booking) - (_usd(before) if before else 0)
+                settle(connection, booking.task_id, Decimal(0) if final else reserved - more)
+            if before is not None and replace(booking, booked_at=before.booked_at) == before:
+                return False
+            insert = insert_into(connection, bookings).values(values)
+            key = [bookings.c.task_id]
+            connection.execute(insert.on_conflict_do_update(index_elements=key, set_=values))
+            return True
 
         return self._database.write(work)
 

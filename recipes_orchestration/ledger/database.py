@@ -16,6 +16,7 @@ from .holds import HoldBook
 from .migrate import migrate
 from .pages import PageBook
 from .pauses import PauseBook
+from .reservations import ReservationBook
 from .runs import RunBook
 from .tasks import TaskBook
 
@@ -25,8 +26,9 @@ __all__ = ["Ledger", "open_ledger"]
 class Ledger:
     """What has been sent and what has been decided; never what is done.
 
-    `pages`, `tasks`, `holds`, `bookings`, `pauses`, `controls` and `runs` are its books. Every
-    call of theirs is one transaction. Threads may share a ledger; another process opens its own.
+    `pages`, `tasks`, `holds`, `bookings`, `reservations`, `pauses`, `controls` and `runs` are its
+    books. Every call of theirs is one transaction. Threads may share a ledger; another process
+    opens its own.
     """
 
     def __init__(self, database: Database) -> None:
@@ -38,6 +40,7 @@ class Ledger:
         self.pauses = PauseBook(database)
         self.controls = ControlBook(database)
         self.runs = RunBook(database)
+        self.reservations = ReservationBook(database)
 
     @property
     def url_shown(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +22,7 @@ __all__ = [
     "TaskHead",
     "TaskRow",
     "TaskState",
+    "Within",
     "insert_tasks",
     "slots_taken",
     "task_head",
@@ -147,6 +148,10 @@ def task_head(row: Sequence[Any]) -> TaskHead:
     return TaskHead(**head)
 
 
+Within = Callable[[sa.Connection, Sequence[TaskRow]], None]
+"""What is to be written together with tasks, by the connection of their transaction."""
+
+
 class NoSlot(Exception):
     """All slots of the place are taken by open tasks."""
 
@@ -159,12 +164,14 @@ def insert_tasks(
     database: Database,
     group: Sequence[tuple[TaskRow, Collection[str]]],
     slots: int | None = None,
+    within: Within | None = None,
 ) -> list[TaskRow] | None:
     """Writes tasks with their claims, all or none; None when a name or a key is taken.
 
     The name of a task that was dropped before any place answered for it is free again: the row
     keeps the moment at which it was first asked for. Raises `NoSlot` when the tasks take a slot,
-    one for all of them, and `slots` are taken at their place.
+    one for all of them, and `slots` are taken at their place. `within` is called last in the same
+    transaction, perhaps more than once; what it raises undoes it all.
     """
 
     def work(connection: sa.Connection) -> list[TaskRow]:
@@ -173,7 +180,10 @@ def insert_tasks(
             one_at_a_time(connection, "recipes slots", first.place)
             if slots_taken(connection, first.place) >= slots:
                 raise NoSlot
-        return [_insert(connection, task, keys) for task, keys in group]
+        rows = [_insert(connection, task, keys) for task, keys in group]
+        if within is not None:
+            within(connection, rows)
+        return rows
 
     try:
         return database.write(work)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ..errors import LedgerError
 from .connection import portions
+from .reservations import release
 from .tables import batches, claims, pages, tasks
 from .task_rows import (
     HEAD_COLUMNS,
@@ -21,6 +22,7 @@ from .task_rows import (
     TaskHead,
     TaskRow,
     TaskState,
+    Within,
     insert_tasks,
     slots_taken,
     task_head,
@@ -67,9 +69,17 @@ class TaskBook(TaskWatch):
         and the place's `slots` are taken.
         """
         task = NewTask(name, fingerprints, pages, claims, sent, calls)
-        whole = {"recipe": recipe, "stage": stage, "source": source, "batch": batch}
         made = self.prepare_all(
-            [task], **whole, place=place, attempt=attempt, owner=owner, slot=slot, slots=slots
+            [task],
+            recipe=recipe,
+            stage=stage,
+            source=source,
+            batch=batch,
+            place=place,
+            attempt=attempt,
+            owner=owner,
+            slot=slot,
+            slots=slots,
         )
         return None if made is None else made[0]
 
@@ -87,10 +97,12 @@ class TaskBook(TaskWatch):
         slot: bool = False,
         slots: int | None = None,
         array: str | None = None,
+        within: Within | None = None,
     ) -> list[TaskRow] | None:
         """What `prepare` does, for tasks that are sent by one call: all of them or none.
 
-        They take one slot together, under the name of their `array`.
+        They take one slot together, under the name of their `array`. `within` is as for
+        `insert_tasks`.
         """
         now = datetime.now(UTC)
         rows = [
@@ -122,7 +134,7 @@ class TaskBook(TaskWatch):
             for new in group
         ]
         claimed = [(row, new.claims) for row, new in zip(rows, group, strict=True)]
-        return insert_tasks(self._database, claimed, slots)
+        return insert_tasks(self._database, claimed, slots, within)
 
     def free_claims(self, keys: Collection[str]) -> set[str]:
         """Those of the keys that no open task holds."""
@@ -276,6 +288,7 @@ class TaskBook(TaskWatch):
                 return False
             if closes:
                 connection.execute(sa.delete(claims).where(claims.c.task_id == id))
+                release(connection, id)
             return True
 
         moved = self._database.write(work)
