@@ -39,6 +39,10 @@ _BY_NODE = {
 }
 
 
+# What the accounts show of an element that ended is why it last waited.
+_NO_REASONS = ("None", "Priority", "Resources", "JobArrayTaskLimit")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """How a task stands; once it has ended, `kind` is that of its pages that were not written."""
@@ -160,7 +164,7 @@ def _without_exit(over: Row | None, traces: Traces) -> Verdict:
 def _told(over: Row | None) -> str:
     if over is None:
         return ""
-    more = [each for each in (over.code, over.reason) if each and each != "None"]
+    more = [each for each in (over.code, over.reason) if each and each not in _NO_REASONS]
     return f"Slurm says {over.state.lower()}{''.join(f', {each}' for each in more)}."
 
 
