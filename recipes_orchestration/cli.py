@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from .commands import (
+    control_commands,
     event_commands,
     pages_commands,
     place_commands,
@@ -68,6 +69,7 @@ for _group in (
     pages_commands,
     run_commands,
     result_commands,
+    control_commands,
     place_commands,
     event_commands,
     rehearsal_commands,

@@ -88,6 +88,7 @@ def test_a_jsonl_row_has_every_column(tmp_path: Path) -> None:
             "landed_at": "2026-03-01T12:00:00+00:00",
             "tokens_cached": None,
             "price": None,
+            "note": None,
             "value": {"text": "x"},
         }
     ]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..engine.by_hand import retry
+from ..engine.controls import scope_of
 from ..engine.engine import Engine
 from ..engine.look import HeldPage, look
 from ..errors import NotFound
@@ -62,7 +64,7 @@ def _held_pages(
         view = look(engine, recipe, batch.key)
         seen: set[tuple[str, str]] = set()
         for step in view.steps.values():
-            for page in step.held:
+            for page in step.waiting_for_a_person:
                 if (page.page_id, page.cause) not in seen:
                     seen.add((page.page_id, page.cause))
                     yield batch, page
@@ -74,6 +76,7 @@ def retry_held(
     *,
     step: str | None,
     folder: str | None,
+    batch: str | None = None,
     page: str | None,
     as_json: bool,
 ) -> None:
@@ -92,11 +95,14 @@ def retry_held(
                 f"Source {chosen.source} has no page {shown(page_id)}; the held ones are shown by: "
                 f"recipes held {chosen.name}"
             )
+        if batch is not None:
+            scope_of(engine, chosen.name, batch=batch)
         batches = batches_in(engine, chosen.source, folder)
-        cleared = _clear(engine, chosen, step, batches if folder is not None else None, page_id)
-        if page_id is None:
-            cleared += _release_tasks(engine, chosen, batches if folder is not None else None)
-        unreadable = _unreadable(engine, chosen, batches, page_id)
+        if batch is not None:
+            batches = [each for each in batches if each.key == batch]
+        whole = folder is None and batch is None
+        done = retry(engine, chosen, batches, whole=whole, step=step, page_id=page_id)
+    cleared, unreadable = done.cleared, done.unreadable
     output.line(
         f"{count(cleared, 'hold')} cleared. {'Now run' if cleared else 'Nothing to do'}"
         + (f": recipes run {chosen.name}" if cleared else ".")
@@ -108,37 +114,3 @@ def retry_held(
             f"recipes discover {chosen.source}"
         )
     output.document({"recipe": chosen.name, "cleared": cleared, "unreadable": unreadable})
-
-
-def _clear(
-    engine: Engine,
-    recipe: Recipe,
-    step: str | None,
-    batches: list[BatchRow] | None,
-    page_id: str | None,
-) -> int:
-    holds = engine.ledger.holds
-    if batches is None:
-        return holds.clear(recipe.name, step=step, page_id=page_id)
-    holding = {row.batch for row in holds.held(recipe=recipe.name, source=recipe.source)}
-    return sum(
-        holds.clear(recipe.name, step=step, batch=batch.key, page_id=page_id)
-        for batch in batches
-        if batch.key in holding
-    )
-
-
-def _release_tasks(engine: Engine, recipe: Recipe, batches: list[BatchRow] | None) -> int:
-    """Tasks whose results could not be fetched, or that would not end, are asked about again."""
-    if batches is None:
-        return engine.ledger.tasks.release(recipe.name)
-    return sum(engine.ledger.tasks.release(recipe.name, batch=batch.key) for batch in batches)
-
-
-def _unreadable(
-    engine: Engine, recipe: Recipe, batches: list[BatchRow], page_id: str | None
-) -> int:
-    if page_id is None:
-        return sum(batch.problems for batch in batches)
-    rows = engine.ledger.pages.find(page_id, recipe.source)
-    return sum(1 for _, row in rows if row.problem is not None and not row.gone)

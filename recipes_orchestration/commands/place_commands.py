@@ -1,4 +1,4 @@
-"""`recipes tasks`, `spend`, `resume` and `connect`."""
+"""`recipes tasks`, `spend` and `connect`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,6 @@ def spend(recipe: MaybeRecipe = None, project: Project = None, json: Json = Fals
     show_spend(project, recipe, as_json=json)
 
 
-def resume(
-    place: Annotated[str, typer.Argument(metavar="PLACE", help="Such as anthropic.")],
-    project: Project = None,
-    json: Json = False,
-) -> None:
-    """Let a paused place take work again."""
-    from .tasks_at_places import resume_place
-
-    resume_place(project, place, as_json=json)
-
-
 def connect(
     place: Annotated[str, typer.Argument(metavar="PLACE", help="A Slurm place with a host.")],
     project: Project = None,
@@ -49,5 +38,5 @@ def connect(
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (tasks, spend, resume, connect):
+    for command in (tasks, spend, connect):
         app.command()(command)

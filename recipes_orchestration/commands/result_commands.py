@@ -1,4 +1,4 @@
-"""`recipes status`, `show`, `held`, `retry` and `export`."""
+"""`recipes status`, `show`, `held` and `export`."""
 
 from __future__ import annotations
 
@@ -47,24 +47,6 @@ def held(
     show_held(project, recipe, folder=folder, as_json=json)
 
 
-def retry(
-    recipe: RecipeName,
-    step: Annotated[
-        str | None, typer.Option("--step", metavar="STEP", help="Only what this step holds.")
-    ] = None,
-    folder: Folder = None,
-    page: Annotated[
-        str | None, typer.Option("--page", metavar="PAGE", help="Only this page.")
-    ] = None,
-    project: Project = None,
-    json: Json = False,
-) -> None:
-    """Let held pages be tried again by the next run."""
-    from .holding import retry_held
-
-    retry_held(project, recipe, step=step, folder=folder, page=page, as_json=json)
-
-
 def export(
     recipe: RecipeName,
     step: Steps = None,
@@ -93,5 +75,5 @@ def export(
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (status, show, held, retry, export):
+    for command in (status, show, held, export):
         app.command()(command)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from ..engine.advance import Seen
 from ..engine.engine import Engine
 from ..engine.poll import poll_open
-from ..errors import PlaceError
+from ..errors import HeldBack, PlaceError
+from ..ledger.controls import ControlKind
 from ..ledger.pages import BatchRow
 from ..stages import Stage
 from .interrupts import Stopping
@@ -30,7 +31,12 @@ class Waiting:
         self._said = ""
 
     def note(self, batch: str, seen: Seen) -> bool:
-        """Takes up why a batch waits; always True, so that the next one is looked at."""
+        """Takes up why a batch waits; always True, so that the next one is looked at.
+
+        Raises `HeldBack` for one that only waits for a person: the others are not to wait for it.
+        """
+        if seen.person and not seen.remote:
+            raise HeldBack(seen.waiting)
         self._seen[batch] = seen
         return True
 
@@ -64,6 +70,9 @@ class Waiting:
             seen = self._seen[batch.key]
             if seen.waiting is not None and not seen.remote:
                 # As many as there are slots, in their order.
+                if seen.person or self._is_now(batch.key):
+                    ready.append(batch)
+                    continue
                 if self._engine.paused(self._stage.place) or slots == 0:
                     continue
                 slots = None if slots is None else slots - 1
@@ -71,6 +80,12 @@ class Waiting:
             elif all(task.id not in going_on for task in seen.remote):
                 ready.append(batch)
         return ready
+
+    def _is_now(self, batch: str) -> bool:
+        """Whether a person wants by plain calls, which take no slot, what waits for one."""
+        controls = self._engine.ledger.controls.of_batch(self._stage.recipe.name, batch)
+        steps = {"", *(step.name for step in self._stage.steps)}
+        return any(each.kind is ControlKind.NOW and each.scope.step in steps for each in controls)
 
     def _raise_if_paused(self, batches: Sequence[BatchRow]) -> None:
         pause = self._engine.ledger.pauses.of(self._stage.place)

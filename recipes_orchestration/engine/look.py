@@ -14,8 +14,11 @@ from ..ledger.tasks import TaskRow
 from ..recipe import Recipe, Step, page_key
 from .engine import Engine
 
-__all__ = ["BatchView", "HeldPage", "PageState", "StepView", "judge_batch", "look"]
+__all__ = ["ASIDE", "BatchView", "HeldPage", "PageState", "StepView", "judge_batch", "look"]
 
+
+ASIDE = "aside"
+"""The reason of a hold that is no wait: a person has set the page aside for good."""
 
 # The cause of a hold that no step is to blame for: the file itself cannot be read.
 PAGE = "page"
@@ -36,12 +39,14 @@ class HeldPage:
     """A page that waits for a person at a step, with the reason.
 
     `cause` is the step at which it is held in its own right: this one, or one that this one needs.
+    `aside`: a person has set it aside, so that nothing waits for it.
     """
 
     page_id: str
     step: str
     words: str
     cause: str
+    aside: bool = False
 
 
 @dataclass
@@ -69,6 +74,11 @@ class StepView:
         """Pages whose result for the current key is in the library."""
         return self.count(PageState.LANDED)
 
+    @property
+    def waiting_for_a_person(self) -> list[HeldPage]:
+        """The held pages without those that were set aside."""
+        return [page for page in self.held if not page.aside]
+
     def settled(self) -> bool:
         """Whether no page is left to do: each has landed or waits for a person."""
         return all(state in (PageState.LANDED, PageState.HELD) for state in self.states.values())
@@ -81,7 +91,8 @@ class StepView:
         """
         if not self.states:
             return self.kept > 0
-        return self.settled() and len(self.held) <= ceil(max_held * self.pages) and self.landed > 0
+        few = len(self.waiting_for_a_person) <= ceil(max_held * self.pages)
+        return self.settled() and few and self.landed > 0
 
 
 @dataclass(frozen=True)
@@ -142,6 +153,11 @@ def judge_batch(
             hold = attempts.get((page.page_id, step.name, key)) if attempts else None
             if (page.page_id, key) in done:
                 state = PageState.LANDED
+            elif hold is not None and hold.held and hold.reason == ASIDE:
+                state = PageState.HELD
+                view.held.append(
+                    HeldPage(page.page_id, step.name, hold.words, step.name, aside=True)
+                )
             elif page.problem:
                 state = PageState.HELD
                 view.held.append(HeldPage(page.page_id, step.name, page.problem, PAGE))
@@ -167,7 +183,7 @@ def judge_batch(
 
 def _held_by_need(need: StepView, page_id: str, step: Step) -> HeldPage:
     held = next(held for held in need.held if held.page_id == page_id)
-    return HeldPage(page_id, step.name, held.words, held.cause)
+    return HeldPage(page_id, step.name, held.words, held.cause, held.aside)
 
 
 def _with_needs(recipe: Recipe, steps: Collection[str]) -> list[Step]:

@@ -47,7 +47,7 @@ class FolderStatus:
             count = self.steps.setdefault(name, StepCount())
             count.pages += step.pages
             count.landed += step.landed
-            count.held += len(step.held)
+            count.held += len(step.waiting_for_a_person)
             count.open += step.count(PageState.OPEN)
             count.todo += step.count(PageState.TODO) + step.count(PageState.WAITING)
             count.batches += 1

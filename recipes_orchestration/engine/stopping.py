@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..errors import ProviderError
-from ..ledger.tasks import TaskHead, TaskRow
+from ..ledger.tasks import OPEN_STATES, TaskHead, TaskRow
 from ..places.place import State
 from .adopt import close, drop_failed, land
 from .engine import Engine
@@ -41,7 +41,7 @@ def land_stopped(engine: Engine, task_id: str) -> tuple[bool, int]:
     Nothing is sent again. A task that its place goes on with is asked to end once more.
     """
     task = engine.ledger.tasks.get(task_id)
-    if task is None or task.held:
+    if task is None or task.held or task.state not in OPEN_STATES:
         return True, 0
     standing = standings(engine, [task])[task.id]
     if standing.state is State.LOST:

@@ -176,11 +176,17 @@ class HoldBook:
         batch: str | None = None,
         page_id: str | None = None,
         reason: str | None = None,
+        keep: str | None = None,
     ) -> int:
-        """Forgets holds and their attempts, so that the pages are tried anew; gives how many."""
+        """Forgets holds and their attempts, so that the pages are tried anew; gives how many.
+
+        Those whose reason is `keep` stay.
+        """
         forget = sa.delete(holds).where(
             *_asked(recipe=recipe, step=step, batch=batch, page_id=page_id, reason=reason)
         )
+        if keep is not None:
+            forget = forget.where(holds.c.reason != keep)
         return self._database.write(lambda connection: connection.execute(forget).rowcount)
 
     def landed_since(self, keys: Collection[str]) -> None:

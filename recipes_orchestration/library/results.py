@@ -59,11 +59,12 @@ SCHEMA = pa.schema(
         pa.field("landed_at", pa.timestamp("us", tz="UTC"), nullable=False),
         pa.field("tokens_cached", pa.int64()),
         pa.field("price", pa.string()),
+        pa.field("note", pa.string()),
     ]
 )
 
-ADDED = ("tokens_cached", "price")
-"""Columns that files of the first layout lack; they read as empty."""
+ADDED = ("tokens_cached", "price", "note")
+"""Columns that files of earlier layouts lack; they read as empty."""
 
 # So many rows are hashed at a time: one value may have 32 MB.
 _DIGEST_ROWS = 16
@@ -77,7 +78,8 @@ class Result:
 
     `value` is any JSON value. `cost_usd` is kept to nine places. `seconds` is the time the page
     took. `task` is the name of the task that brought it, `landed_at` an aware moment. `price` says
-    where the cost comes from: `batch`, `plain`, `assumed`, `project` or `unknown`.
+    where the cost comes from: `batch`, `plain`, `assumed`, `project` or `unknown`. `note` is what a
+    person said who gave the value by hand.
     """
 
     page_id: str
@@ -92,6 +94,7 @@ class Result:
     cost_usd: Decimal | None = None
     tokens_cached: int | None = None
     price: str | None = None
+    note: str | None = None
 
 
 def to_table(results: Sequence[Result]) -> Table:
@@ -116,6 +119,7 @@ def to_table(results: Sequence[Result]) -> Table:
         columns["landed_at"].append(_moment(result))
         columns["tokens_cached"].append(result.tokens_cached)
         columns["price"].append(result.price)
+        columns["note"].append(None if result.note is None else _text(result.note, result, "note"))
     try:
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
     except (pa.ArrowException, OverflowError, TypeError) as error:

@@ -177,10 +177,17 @@ def held_table(held: Sequence[HeldPage]) -> str:
 
 
 def _all_landed(report: PartitionReport) -> bool:
-    return report.landed == report.pages
+    """Whether all pages have landed but those that a person has set aside."""
+    return report.landed + _aside(report) == report.pages
+
+
+def _aside(report: PartitionReport) -> int:
+    return sum(page.aside for page in report.held)
 
 
 def _check_words(report: PartitionReport) -> str:
+    if _all_landed(report) and (aside := _aside(report)):
+        return f"{report.landed} pages have landed and {aside} were set aside by a person."
     if _all_landed(report):
         return f"All {report.pages} pages have landed."
     words = f"{report.landed} of {report.pages} pages have landed"
