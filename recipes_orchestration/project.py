@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
+from .alert_settings import AlertSettings
 from .errors import NotFound
 from .job_settings import JobSettings
 from .project_files import (
@@ -24,7 +25,7 @@ from .project_files import (
 from .project_mistakes import choose, validate
 from .project_places import Places, known_places, read_places
 from .providers.prices import ModelPrices
-from .recipe import Recipe
+from .recipe import Deadline, Recipe
 from .recipe_checks import check_recipe, check_recipes
 from .recipe_drafts import Draft, draft_of, in_order
 from .recipe_files import RecipeFile
@@ -52,9 +53,9 @@ class Project:
 
     `library` and the sources' roots are absolute paths or URLs, `${NAME}` is replaced from the
     environment, and each recipe's steps come after what they need. `prices` are the project's own
-    by model, in dollars per million tokens, `spend` the most that all of it may cost. `kinds` says
-    of which kind each place is. `lines` has the line of a recipe `(recipe, None)` and of each of
-    its steps `(recipe, step)` in the recipe's file.
+    by model, in dollars per million tokens, `spend` the most that all of it may cost, `alerts`
+    whom to tell. `kinds` says of which kind each place is. `lines` has the line of a recipe
+    `(recipe, None)` and of each of its steps `(recipe, step)` in the recipe's file.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Project:
     library_storage_options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     prices: Mapping[str, ModelPrices] = field(default_factory=dict[str, ModelPrices])
     spend: SpendSettings = field(default_factory=SpendSettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
     lines: Mapping[tuple[str, str | None], int] = field(
         default_factory=dict[tuple[str, str | None], int], repr=False
@@ -157,6 +159,7 @@ def load_project(folder: Path | str | None = None) -> Project:
         library_storage_options=settings.library_storage_options,
         prices={model: price.prices for model, price in settings.prices.items()},
         spend=settings.spend,
+        alerts=settings.alerts,
         ledger_url=_ledger_url(where, os.environ.get("RECIPES_LEDGER_URL") or settings.ledger),
         sources={
             name: source.model_copy(update={"root": _place_of(where, source.root)})
@@ -245,6 +248,11 @@ def _recipe(model: RecipeFile, draft: Draft) -> Recipe:
         description=model.description,
         path=str(draft.file.path),
         spend=None if model.spend is None else Decimal(str(model.spend)),
+        deadlines={
+            step.name: Deadline(step.deadline, step.on_deadline == "calls")
+            for step in model.steps
+            if step.deadline is not None
+        },
     )
 
 

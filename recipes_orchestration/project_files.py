@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from .alert_settings import AlertSettings
 from .providers.prices import ModelPrices
 from .recipe_files import Name, Settings
 
@@ -190,6 +191,10 @@ class ProjectFile(Settings):
     )
     spend: SpendSettings = Field(
         default_factory=SpendSettings, description="The most that may be paid to places."
+    )
+    alerts: AlertSettings = Field(
+        default_factory=AlertSettings,
+        description="Whom to tell what a person should know, besides the Dagster log.",
     )
     limits: Limits = Field(
         default_factory=Limits,

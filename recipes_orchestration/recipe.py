@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,7 @@ __all__ = [
     "LOCAL",
     "MANUAL",
     "NEW_PAGES",
+    "Deadline",
     "Recipe",
     "Step",
     "canonical_json",
@@ -55,12 +57,23 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Deadline:
+    """How long a step's batch may wait at its place from its first sending on.
+
+    `calls`: what is not answered by then goes as plain calls; otherwise it is held.
+    """
+
+    after: timedelta
+    calls: bool = False
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Named steps over one source, in an order in which each step comes after what it needs.
 
     `when` is `manual`, `new_pages` or a cron line. `max_held` is the share (0 to 1) of a batch's
     pages that may wait for a person while the batch goes on. `path` is the YAML file. `spend` is
-    the most that its places may be paid, in dollars.
+    the most that its places may be paid, in dollars. `deadlines` are of those steps that have one.
     """
 
     name: str
@@ -71,6 +84,7 @@ class Recipe:
     description: str | None = None
     path: str | None = None
     spend: Decimal | None = None
+    deadlines: Mapping[str, Deadline] = field(default_factory=dict[str, Deadline])
 
     def step(self, name: str) -> Step:
         """The step of that name; `KeyError` when the recipe has none."""

@@ -8,6 +8,7 @@ from .errors import ConfigError, StepError
 from .model_checks import check_model_keys
 from .project_mistakes import choose
 from .project_places import SAME, Places
+from .recipe import LOCAL
 from .recipe_drafts import Draft, DraftStep, gives_of, operation_of
 from .steps.registry import BUILT_IN, ON_MODELS, load_operation, operation_names
 from .yaml_files import Mistake, YamlFile, quoted
@@ -67,6 +68,7 @@ def check_recipe(
         mistakes += _operation(file, step)
         if step.place in places.kinds:
             mistakes += check_model_keys(draft, step)
+            mistakes += _deadline(file, step)
     circle = _circle(draft.steps)
     if circle:
         path = " -> ".join(map(quoted, circle))
@@ -91,6 +93,23 @@ def _place(file: YamlFile, step: DraftStep, places: Places) -> list[Mistake]:
     if step.place in places.untold:
         what = f"{start} {quoted(step.place)}, which project.yaml tells nothing yet; write its"
         return [file.mistake(where, f"{what} settings there, under places")]
+    return []
+
+
+def _deadline(file: YamlFile, step: DraftStep) -> list[Mistake]:
+    """A deadline where nothing waits, or plain calls where there are none."""
+    written = file.value["steps"][step.index]
+    start = f"step {quoted(step.name)}: "
+    where = ("steps", step.index)
+    if "deadline" in written and step.place == LOCAL:
+        what = f"{start}deadline: found one at the place {quoted(LOCAL)}, where nothing waits"
+        return [file.mistake((*where, "deadline"), f"{what} elsewhere; take it away")]
+    if "on_deadline" in written and "deadline" not in written:
+        what = f'{start}on_deadline: found it without a deadline; add one, such as "deadline: 26h"'
+        return [file.mistake((*where, "on_deadline"), what)]
+    if written.get("on_deadline") == "calls" and not step.on_model:
+        what = f'{start}on_deadline: found "calls", but {step.place} takes no plain calls'
+        return [file.mistake((*where, "on_deadline"), f"{what}; allowed here: hold")]
     return []
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
 
 from croniter import croniter
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 LONGEST_RUN = 300
+LONGEST_DEADLINE = timedelta(days=90)
 
 MODEL_KEYS = ("model", "prompt", "image", "max_tokens", "schema", "temperature", "dimensions")
 """The keys of a step that say what a model is asked."""
@@ -104,6 +105,21 @@ def _schema(value: Any) -> Any:
     )
 
 
+_HOURS = re.compile(r"(\d{1,6})([mhd])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def _hours(value: Any) -> Any:
+    found = _HOURS.fullmatch(value) if isinstance(value, str) else None
+    length = None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if length is None or not timedelta(0) < length <= LONGEST_DEADLINE:
+        shown = "nothing" if value is None else quoted(str(value))
+        raise ValueError(
+            f"found {shown}; allowed: a number and m, h or d, such as 90m, 26h or 2d; at most 90d"
+        )
+    return length
+
+
 class StepFile(Settings):
     """One operation on one page."""
 
@@ -163,6 +179,20 @@ class StepFile(Settings):
         ge=1,
         le=MOST_DIMENSIONS,
         description="Of an embedding; by default the model's own.",
+    )
+
+    deadline: Annotated[
+        timedelta | None,
+        BeforeValidator(_hours),
+        WithJsonSchema({"type": "string", "pattern": f"^{_HOURS.pattern}$"}),
+    ] = Field(
+        default=None,
+        description="So long a batch may wait at the step's place before a person is told, such "
+        "as 26h.",
+    )
+    on_deadline: Literal["hold", "calls"] = Field(
+        default="hold",
+        description="What becomes of pages that are not answered by then: held, or plain calls.",
     )
 
 

@@ -19,9 +19,17 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"definitions"}),
     frozenset({"orchestration"}),
     frozenset({"engine"}),
+    frozenset({"channels"}),
     frozenset({"new_project", "demo_archive", "demo_texts"}),
     frozenset(
-        {"job_settings", "job_values", "place_settings", "project", "project_files"}
+        {
+            "alert_settings",
+            "job_settings",
+            "job_values",
+            "place_settings",
+            "project",
+            "project_files",
+        }
         | {"project_mistakes", "project_places", "project_schemas"}
         | {
             "model_checks",

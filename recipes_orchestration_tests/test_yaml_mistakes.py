@@ -63,14 +63,14 @@ def test_the_files_the_mistakes_are_made_in_are_valid(tmp_path: Path, restored_p
 def test_unknown_key_at_the_top_of_a_recipe(messages: Messages) -> None:
     assert messages(recipe=RECIPE + "max_hold: 0.1\n") == [
         'recipes/letters.yaml:6: found the unknown key "max_hold"; allowed: description, max_held, '
-        'recipe, source, steps, when. Did you mean "max_held"?'
+        'recipe, source, spend, steps, when. Did you mean "max_held"?'
     ]
 
 
 def test_unknown_key_at_the_top_of_the_project(messages: Messages) -> None:
     assert messages(project=PROJECT + "librari: x\n") == [
-        'project.yaml:5: found the unknown key "librari"; allowed: ledger, library, '
-        "library_storage_options, limits, name, places, prices, sources. Did you mean "
+        'project.yaml:5: found the unknown key "librari"; allowed: alerts, ledger, library, '
+        "library_storage_options, limits, name, places, prices, sources, spend. Did you mean "
         '"library"?'
     ]
 
@@ -78,9 +78,9 @@ def test_unknown_key_at_the_top_of_the_project(messages: Messages) -> None:
 def test_unknown_key_in_a_step(messages: Messages) -> None:
     text = RECIPE + "  - name: third\n    run: text\n    neds: [read]\n"
     assert messages(recipe=text) == [
-        'recipes/letters.yaml:8: step "third": found the unknown key "neds"; allowed: dimensions, '
-        "image, max_tokens, model, name, needs, params, place, prompt, run, schema, temperature. "
-        'Did you mean "needs"?'
+        'recipes/letters.yaml:8: step "third": found the unknown key "neds"; allowed: deadline, '
+        "dimensions, image, max_tokens, model, name, needs, on_deadline, params, place, prompt, "
+        'run, schema, temperature. Did you mean "needs"?'
     ]
 
 
