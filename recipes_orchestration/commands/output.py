@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ..engine.durations import duration
+
 __all__ = ["Output", "count", "duration", "print_json"]
 
 # Without a terminal nothing is cut to fit one: a program or a file reads it.
@@ -25,20 +27,6 @@ def print_json(document: Any) -> None:
 def count(number: int, one: str, many: str | None = None) -> str:
     """`1 page`, `2,000 pages`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words that are as exact as an estimate is: `40 s`, `3 min`, `2 h 5 min`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min"
-    days, hours = divmod(hours, 24)
-    return f"{days} days {hours} h"
 
 
 class Output:

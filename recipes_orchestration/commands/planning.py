@@ -5,32 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..engine.plan import StagePlan, plan_recipe
+from ..engine.plan import StagePlan
+from ..engine.sheet import Scope, sheet_of
+from ..engine.sheet_words import sheet_document
 from ..recipe import LOCAL
 from .opening import batches_in, opened
 from .output import Output, count, duration
+from .sheets import tell_sheet
 
 __all__ = ["show_plan"]
 
 
 def show_plan(project: Path | None, recipe: str, *, folder: str | None, as_json: bool) -> None:
-    """Prints per stage what is to be done and about how long it takes."""
+    """Prints per stage what is to be done, about how long it takes, and what it costs."""
     output = Output(as_json=as_json)
     with opened(project) as engine:
         chosen = engine.project.recipe(recipe)
         if not batches_in(engine, chosen.source, folder):
             output.line(f"No pages of source {chosen.source} are known yet: recipes discover")
-        plans = plan_recipe(engine, chosen, folder)
+        sheet = sheet_of(engine, chosen, Scope(folder))
         here = engine.project.local.processes
     # Elsewhere nobody here knows how many work at once.
+    plans = sheet.plans
     workers = [here if plan.stage.place == LOCAL else None for plan in plans]
     for plan, number in zip(plans, workers, strict=True):
         _show(output, plan, number)
+    if sheet.pages:
+        output.line("The sheet")
+        tell_sheet(output, sheet)
     output.document(
         {
             "recipe": chosen.name,
             "folder": folder,
             "stages": [_document(*each) for each in zip(plans, workers, strict=True)],
+            "sheet": sheet_document(sheet),
         }
     )
 

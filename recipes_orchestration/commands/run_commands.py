@@ -21,7 +21,7 @@ Batches = Annotated[
 def plan(
     recipe: RecipeName, folder: Folder = None, project: Project = None, json: Json = False
 ) -> None:
-    """Show what a run would do, and about how long it would take; nothing is run."""
+    """Show what a run would do, how long it would take and what it would cost; nothing is run."""
     from .planning import show_plan
 
     show_plan(project, recipe, folder=folder, as_json=json)
@@ -40,6 +40,9 @@ def run(
         typer.Option("--now", help="Ask providers by plain calls, at the full price: you wait."),
     ] = False,
     no_dagster: NoDagster = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not show the sheet and ask first.")
+    ] = False,
     project: Project = None,
     json: Json = False,
 ) -> None:
@@ -47,7 +50,14 @@ def run(
     from .running import Wanted, run_recipe
 
     wanted = Wanted(recipe, folder, tuple(step or ()), tuple(batch or ()), now)
-    run_recipe(project, wanted, discover=not no_discover, dagster=not no_dagster, as_json=json)
+    run_recipe(
+        project,
+        wanted,
+        discover=not no_discover,
+        dagster=not no_dagster,
+        as_json=json,
+        yes=yes,
+    )
 
 
 def backfill(

@@ -15,6 +15,7 @@ import typer
 from ..engine.advance import run_stage
 from ..engine.engine import Engine
 from ..engine.look import BatchView, PageState, look
+from ..engine.sheet import Scope, sheet_of
 from ..engine.status import FolderStatus
 from ..errors import NotFound, PlaceError, RecipesError
 from ..ledger.pages import BatchRow
@@ -27,6 +28,7 @@ from .opening import batches_in, dagster_instance, did_you_mean, opened, steps_n
 from .output import Output
 from .run_outcome import Outcome, StageOutcome
 from .run_report import tell_run
+from .sheets import asks, go_on
 from .telling import Teller
 from .waiting import Waiting
 
@@ -51,9 +53,17 @@ class Wanted:
 
 
 def run_recipe(
-    project: Path | None, wanted: Wanted, *, discover: bool, dagster: bool, as_json: bool
+    project: Path | None,
+    wanted: Wanted,
+    *,
+    discover: bool,
+    dagster: bool,
+    as_json: bool,
+    yes: bool = True,
 ) -> None:
     """Runs what is wanted, shows where it stands, and ends with the run's exit code.
+
+    Without `yes` a person at a terminal is shown the sheet first and asked.
 
     A batch that cannot be completed does not stop the others; a place that fails as a whole
     stops the run. Stopped, it lands what is done, and what it was at is free for the next run;
@@ -72,6 +82,8 @@ def run_recipe(
                 found = outcome.discovered.batches if outcome.discovered else ()
                 tell_pages(engine, instance, recipe.source, found)
                 batches = _wanted_batches(engine, recipe, wanted)
+                if asks(yes=yes, as_json=as_json):
+                    _ask(engine, recipe, wanted, output)
                 teller = Teller(engine, instance, recipe)
                 try:
                     way = _Way(teller, stopping, output, wanted.now)
@@ -83,6 +95,14 @@ def run_recipe(
         outcome.seconds = time.monotonic() - started
     tell_run(output, outcome)
     raise typer.Exit(outcome.exit_code)
+
+
+def _ask(engine: Engine, recipe: Recipe, wanted: Wanted, output: Output) -> None:
+    """Ends the command when the person does not want what the sheet shows."""
+    scope = Scope(wanted.folder, wanted.steps, wanted.batches, wanted.now)
+    if not go_on(output, sheet_of(engine, recipe, scope)):
+        output.note("Nothing was run.")
+        raise typer.Exit
 
 
 def _wanted_batches(engine: Engine, recipe: Recipe, wanted: Wanted) -> list[BatchRow]:

@@ -9,10 +9,24 @@ from ..errors import ConfigError
 from ..place_settings import BedrockSettings, CloudSettings
 from ..places.cloud import CloudPlace, CloudRules
 from ..project import Project
+from ..providers.provider import Provider
 from ..providers.recording import Recorder
 from ..providers.registry import open_provider
 
-__all__ = ["open_cloud_place"]
+__all__ = ["open_asking", "open_cloud_place"]
+
+
+def open_asking(project: Project, name: str) -> tuple[Provider, Recorder]:
+    """What makes the calls of the provider's steps, without its key: nothing can be sent by it."""
+    settings = project.places[name]
+    assert isinstance(settings, CloudSettings)
+    recorder = Recorder(
+        name,
+        base_url=settings.base_url,
+        region=settings.region if isinstance(settings, BedrockSettings) else None,
+        live_calls=0,
+    )
+    return open_provider(name, **_provider_settings(settings, None)), recorder
 
 
 def open_cloud_place(project: Project, name: str) -> CloudPlace:

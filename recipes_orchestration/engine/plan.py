@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from ..recipe import Recipe, page_key
 from ..stages import Stage, stages_of
 from .engine import Engine
 from .look import BatchView, PageState, StepView
+from .plan_samples import Samples
 from .status import iter_views
 
 __all__ = ["StagePlan", "StepPlan", "plan_recipe"]
@@ -25,6 +27,7 @@ _TODO = (PageState.TODO, PageState.WAITING)
 class StepPlan:
     """One step. `reused` of the pages `todo` have a result under an equal key elsewhere, or will.
 
+    `sizes` counts page batches by how many pages of them are to be computed, 0 left out.
     `seconds_per_page` is the mean of what landed before, None when nothing has.
     """
 
@@ -34,7 +37,13 @@ class StepPlan:
     open: int = 0
     todo: int = 0
     reused: int = 0
+    sizes: Counter[int] = field(default_factory=Counter[int])
     seconds_per_page: float | None = None
+
+    @property
+    def computed(self) -> int:
+        """Pages to do that are no copies."""
+        return self.todo - self.reused
 
 
 @dataclass
@@ -46,14 +55,18 @@ class StagePlan:
     pages: int = 0
     steps: dict[str, StepPlan] = field(default_factory=dict[str, StepPlan])
 
-    def seconds(self, workers: int) -> float | None:
-        """About how long it takes with so many workers; None when no step's time is known."""
+    def seconds(self, workers: int, steps: Sequence[str] = ()) -> float | None:
+        """About how long it takes with so many workers; None when no step's time is known.
+
+        `steps` keeps to these, where any are named.
+        """
         total = 0.0
-        for step in self.steps.values():
-            computed = step.todo - step.reused
-            if computed and step.seconds_per_page is None:
+        for name, step in self.steps.items():
+            if steps and name not in steps:
+                continue
+            if step.computed and step.seconds_per_page is None:
                 return None
-            total += computed * (step.seconds_per_page or 0.0)
+            total += step.computed * (step.seconds_per_page or 0.0)
         return total / workers
 
 
@@ -108,9 +121,17 @@ class _Walk:
         return self.read[step, batch]
 
 
-def plan_recipe(engine: Engine, recipe: Recipe, folder: str | None = None) -> list[StagePlan]:
+def plan_recipe(
+    engine: Engine,
+    recipe: Recipe,
+    folder: str | None = None,
+    *,
+    batches: Collection[str] = (),
+    samples: Samples | None = None,
+) -> list[StagePlan]:
     """Each stage of the recipe, over one folder or all; reads and changes nothing.
 
+    `batches` keeps to these, where any are named; `samples` takes pages for an estimate on the way.
     Batches come one after another, so memory does not grow with the source. Whether a page is
     reused is judged from its equal pages in the same source.
     """
@@ -119,7 +140,11 @@ def plan_recipe(engine: Engine, recipe: Recipe, folder: str | None = None) -> li
         for stage in stages_of(recipe)
     ]
     walk = _Walk(engine, recipe)
-    for _, view in iter_views(engine, recipe, folder):
+    for batch, view in iter_views(engine, recipe, folder):
+        if batches and batch.key not in batches:
+            continue
+        if samples is not None:
+            samples.add(view)
         todo = {
             name: [page for page, state in step.states.items() if state in _TODO]
             for name, step in view.steps.items()
@@ -149,6 +174,8 @@ def _add(
         step.open += at.count(PageState.OPEN)
         step.todo += len(todo[name])
         step.reused += reused.get(name, 0)
+        if computed := len(todo[name]) - reused.get(name, 0):
+            step.sizes[computed] += 1
         to_do.update(todo[name])
     plan.pages += len(to_do)
     plan.batches += bool(to_do)

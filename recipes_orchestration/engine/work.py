@@ -47,7 +47,8 @@ def task_spec(
         fingerprints={name: step.fingerprint for name, step in view.steps.items()},
     )
     spec = _spec(engine, wanted, view.pages, fetch=True)
-    if engine.place(stage.place).ends_here(None) or stage.steps[0].provider is not None:
+    # At a provider the place is not opened: an estimate needs none of its keys.
+    if stage.steps[0].provider is not None or engine.place(stage.place).ends_here(None):
         return spec
     return replace(
         spec,

@@ -3,9 +3,9 @@
 The rules, each read in November 2026:
 
 - Claude: https://platform.claude.com/docs/en/build-with-claude/vision and, for how pictures are
-  made smaller, .../vision-coordinates. One token for each begun patch of 28 x 28 pixels. Models of two
-  tiers: the longer side is at most 1,568 pixels and the picture at most 1,568 tokens, or 2,576 and
-  4,784 from Claude 4.7 on.
+  made smaller, .../vision-coordinates. One token for each begun patch of 28 x 28 pixels. The longer
+  side is at most 1,568 pixels and the picture at most 1,568 tokens; 2,576 and 4,784 from Claude 4.7
+  on.
 - OpenAI: https://developers.openai.com/api/docs/guides/images-vision ("Model sizing behavior",
   "Calculating costs"). Patches of 32 pixels times a factor of the model, or tiles of 512 pixels.
 - Gemini: https://ai.google.dev/gemini-api/docs/image-understanding ("Token calculation") up to
