@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from ..errors import LedgerError
 from .address import Address, address_of
+from .alerts import AlertBook
 from .bookings import BookingBook
 from .connection import Database
 from .controls import ControlBook
@@ -26,8 +27,8 @@ __all__ = ["Ledger", "open_ledger"]
 class Ledger:
     """What has been sent and what has been decided; never what is done.
 
-    `pages`, `tasks`, `holds`, `bookings`, `reservations`, `pauses`, `controls` and `runs` are its
-    books. Every call of theirs is one transaction. Threads may share a ledger; another process
+    `pages`, `tasks`, `holds`, `bookings`, `reservations`, `pauses`, `controls`, `alerts` and `runs`
+    are its books. Every call of theirs is one transaction. Threads may share a ledger; another process
     opens its own.
     """
 
@@ -41,6 +42,7 @@ class Ledger:
         self.controls = ControlBook(database)
         self.runs = RunBook(database)
         self.reservations = ReservationBook(database)
+        self.alerts = AlertBook(database)
 
     @property
     def url_shown(self) -> str:
