@@ -53,7 +53,7 @@ def adopt(engine: Engine, tasks: Sequence[TaskRow]) -> Adopted:
             _failed(engine, task, standing, adopted)
         elif standing.state is State.RUNNING:
             if task.remote_id and engine.place(task.place).ends_here(task.remote_id):
-                adopted.landed += land(engine, task)
+                adopted.landed += _land_so_far(engine, task)
             adopted.open.append(task)
         else:
             _ended(engine, task, adopted)
@@ -117,6 +117,14 @@ def land(engine: Engine, task: TaskRow) -> int:
     return sum(land_chunk(engine, task, chunk, pages) for chunk in chunks)
 
 
+def _land_so_far(engine: Engine, task: TaskRow) -> int:
+    """Lands what a task of this process has given by now, and books it."""
+    landed = land(engine, task)
+    if landed:
+        book(engine, task, final=False)
+    return landed
+
+
 def close(engine: Engine, task: TaskRow) -> None:
     """The task has ended and all it gave has landed: it is booked, and its row is closed."""
     if task.state is not TaskState.ended:
@@ -129,8 +137,8 @@ def close(engine: Engine, task: TaskRow) -> None:
     engine.place(task.place).forget(task.remote_id or "")
 
 
-def book(engine: Engine, task: TaskRow) -> None:
-    """Books what the task cost; a task is booked once."""
+def book(engine: Engine, task: TaskRow, *, final: bool = True) -> None:
+    """Books what the task cost so far. `final`: more will not come."""
     bill = engine.place(task.place).bill(task.remote_id or "")
     if bill is None:
         return
@@ -151,7 +159,9 @@ def book(engine: Engine, task: TaskRow) -> None:
             tokens_cached=bill.tokens_cached,
             lines=dict(bill.lines),
             booked_at=datetime.now(UTC),
-        )
+            saved_usd=bill.saved_usd,
+        ),
+        final=final,
     )
 
 

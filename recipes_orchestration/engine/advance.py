@@ -19,6 +19,7 @@ from .heeding import heed
 from .look import BatchView, PageState, look
 from .reuse import reuse_results
 from .send import Sending, send
+from .spending import OverCap
 from .standing import standings
 from .stopped import stopped_words
 
@@ -35,8 +36,8 @@ class Seen:
     at. `landed` counts the rows that landed in this call, `open` the tasks that are still open,
     `elsewhere` whether pages wait for a task of another batch or run. `failure` is why a task
     failed as a whole or waits for a person, `waiting` why nothing more is sent now: `person` says
-    that a person holds it back, `stopped` that it was stopped. `remote` are the open tasks that go
-    on without this process.
+    that a person holds it back, `stopped` that it was stopped, `over` which cap does. `remote` are
+    the open tasks that go on without this process.
     """
 
     view: BatchView | None
@@ -47,6 +48,7 @@ class Seen:
     waiting: str | None = None
     person: bool = False
     stopped: bool = False
+    over: OverCap | None = None
     remote: tuple[TaskRow, ...] = ()
 
     @property
@@ -133,6 +135,7 @@ def _sent(engine: Engine, stage: Stage, batch: str, landed: int, sending: Sendin
             waiting=sending.waiting,
             person=sending.person,
             stopped=sending.stopped,
+            over=sending.over,
             remote=remote,
         )
     # What was decided while it was packed may be all there was: the next look will tell.
@@ -155,9 +158,9 @@ def run_stage(
     `on_landed` is told how many rows each call landed. While all that is waited for goes on
     without this process, `defer` is asked: True ends the call with None, and nothing is given up.
     Raises `PlaceError` when a task failed as a whole or waits for a person, or, unless it is
-    deferred, when the place is paused until a person resumes it: the pages are not to blame and
-    stay to do. Raises `HeldBack` when a person stopped it, once what was out has landed, and when
-    a person paused it, unless it is deferred.
+    deferred, when the place is paused until a person resumes it or a cap is reached: the pages
+    are not to blame and stay to do. Raises `HeldBack` when a person stopped it, once what was out
+    has landed, and when a person paused it, unless it is deferred.
     """
     place = engine.place(stage.place)
     # A file that could not be fetched in an earlier run may well be there now.
@@ -197,6 +200,8 @@ def _longer(pause: float, poll_seconds: float, seen: Seen) -> float:
 def _raise_if_paused(engine: Engine, stage: Stage, seen: Seen) -> None:
     if seen.person:
         raise HeldBack(seen.waiting)
+    if seen.over is not None and seen.over.for_good:
+        raise PlaceError(f"{seen.over}.")
     pause = engine.ledger.pauses.of(stage.place)
     if pause is not None and pause.until is None and not pause.until_reached:
         raise PlaceError(engine.paused(stage.place) or pause.words)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from uuid import uuid4
 
 from ..ledger.database import Ledger, open_ledger
@@ -40,6 +41,9 @@ class Engine:
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     owner: str = field(default_factory=lambda: f"{this_process()}/{uuid4().hex[:12]}")
     fetch_again: dict[str, float] = field(default_factory=dict[str, float])
+    over_cap: dict[tuple[str, str, str, int], Decimal] = field(
+        default_factory=dict[tuple[str, str, str, int], Decimal]
+    )
     end_again: dict[str, float] = field(default_factory=dict[str, float])
     on_report: Callable[[TaskRow, Report], None] | None = None
 

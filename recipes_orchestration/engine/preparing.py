@@ -11,6 +11,7 @@ from ..recipe import canonical_json, digest
 from ..stages import Stage
 from .engine import Engine
 from .look import BatchView
+from .spending import reserving
 from .work import sent_record
 
 __all__ = ["NO_SLOT", "Work", "prepare"]
@@ -31,7 +32,8 @@ def prepare(
 ) -> list[TaskRow] | None:
     """The tasks of a group that is sent by one call, all written or none.
 
-    None when a rival has some of the keys or the names; `NO_SLOT` when no slot is free.
+    None when a rival has some of the keys or the names; `NO_SLOT` when no slot is free. Raises
+    `OverCap` when they may cost more than there is left to spend.
     """
     attempt = engine.ledger.tasks.last_attempt(view.recipe.name, stage.name, view.batch) + 1
     keys = [_keys(view, work) for work in works]
@@ -53,6 +55,7 @@ def prepare(
             slot=packages[0].slot,
             slots=engine.place(stage.place).max_open,
             array=array,
+            within=reserving(engine, stage, packages),
         )
     except NoSlot:
         return NO_SLOT

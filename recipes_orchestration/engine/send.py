@@ -20,6 +20,7 @@ from .look import BatchView, PageState
 from .pausing import pause_place
 from .preparing import NO_SLOT, Work, prepare
 from .reuse import reuse_results
+from .spending import OverCap, still_over
 from .work import task_spec
 
 __all__ = ["Sending", "plan_work", "send", "sought"]
@@ -30,7 +31,7 @@ class Sending:
     """What a call of `send` did: tasks that went, and why the rest waits.
 
     `landed` are results that needed no place. `rival`: another process has some of the work.
-    `person`: a person holds the rest back, and `stopped`: by a stop.
+    `person`: a person holds the rest back, and `stopped`: by a stop. `over`: a cap does.
     """
 
     sent: int = 0
@@ -39,6 +40,7 @@ class Sending:
     rival: bool = False
     person: bool = False
     stopped: bool = False
+    over: OverCap | None = None
 
     @property
     def stops(self) -> bool:
@@ -48,6 +50,10 @@ class Sending:
     def held_back(self, passed: Gate) -> None:
         """Takes up that nothing more may be sent."""
         self.waiting, self.person, self.stopped = passed.words, passed.person, passed.stopped
+
+    def capped(self, over: OverCap) -> None:
+        """Takes up that what is next does not fit under a cap."""
+        self.waiting, self.over = str(over), over
 
 
 def plan_work(view: BatchView, steps: tuple[str, ...]) -> Work:
@@ -135,6 +141,9 @@ def _send_part(
 
     if no_slot():
         return
+    if over := still_over(engine, stage, view.batch, len(part)):
+        sending.capped(over)
+        return
     spec = task_spec(engine, stage, view, part)
     left = set(part)
     with closing(place.pack(spec, now=now)) as groups:  # pyright: ignore[reportArgumentType]
@@ -175,7 +184,12 @@ def _send_group(
     sending: Sending,
 ) -> None:
     works = [_work_of(view, part, package) for package in packages]
-    tasks = prepare(engine, stage, view, works, packages)
+    try:
+        tasks = prepare(engine, stage, view, works, packages)
+    except OverCap as over:
+        engine.over_cap[stage.recipe.name, stage.name, view.batch, len(part)] = over.usd
+        sending.capped(over)
+        return
     if tasks is NO_SLOT:
         sending.waiting = _slot_words(engine.place(stage.place))
         return

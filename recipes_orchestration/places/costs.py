@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from ..errors import StepError
-from ..providers.prices import ModelPrices, price_of
+from ..providers.prices import ModelPrices, Price, price_of
 from ..providers.provider import Group, Provider
 from ..providers.recording import LiveCall
 from ..runner.work import Spent
@@ -52,6 +52,7 @@ class Costs:
     asked_at: datetime | None
     _landed: Decimal = Decimal(0)
     _wasted: Decimal = Decimal(0)
+    _saved: Decimal = Decimal(0)
     _tokens_in: int = 0
     _tokens_out: int = 0
     _tokens_cached: int = 0
@@ -60,14 +61,11 @@ class Costs:
 
     def spent(self, group: Group, answer: Answer, *, live: bool = False) -> Spent:
         """What one answer cost."""
-        price = price_of(
-            self.provider.name,
-            group.model,
-            answer.usage,
-            self.asked_at or datetime.now(UTC),
-            batch=self.mode == "batch" and not live,
-            overrides=self.prices,
-        )
+        batched = self.mode == "batch" and not live
+        price = self._price(group, answer, batch=batched)
+        if batched and price.usd is not None:
+            plain = self._price(group, answer, batch=False).usd
+            self._saved += Decimal(0) if plain is None else plain - price.usd
         return Spent(
             model=answer.model or group.model,
             tokens_in=answer.usage.tokens_in,
@@ -75,6 +73,16 @@ class Costs:
             tokens_cached=answer.usage.tokens_cached,
             usd=price.usd,
             basis=price.basis,
+        )
+
+    def _price(self, group: Group, answer: Answer, *, batch: bool) -> Price:
+        return price_of(
+            self.provider.name,
+            group.model,
+            answer.usage,
+            self.asked_at or datetime.now(UTC),
+            batch=batch,
+            overrides=self.prices,
         )
 
     def unread(self, group: Group) -> Spent:
@@ -117,4 +125,5 @@ class Costs:
             tokens_out=self._tokens_out,
             tokens_cached=self._tokens_cached,
             lines=dict(lines),
+            saved_usd=self._saved,
         )

@@ -136,7 +136,10 @@ class Sent:
 
 @dataclass(frozen=True)
 class Bill:
-    """What a task cost in all. `lines` counts its outcomes by kind."""
+    """What a task cost in all. `lines` counts its outcomes by kind.
+
+    `saved_usd` is what plain calls would have cost more; None where there are none.
+    """
 
     model: str
     mode: str
@@ -147,6 +150,7 @@ class Bill:
     tokens_out: int
     tokens_cached: int
     lines: Mapping[str, int]
+    saved_usd: Decimal | None = None
 
 
 @dataclass(frozen=True)
