@@ -22,6 +22,9 @@ from recipes_orchestration.runner.work import Outcome, PageWork, TaskSpec
 
 from .packed_work import jpeg, spec_of, works_of
 
+# A busy machine takes a minute for what takes a second on an idle one.
+PATIENCE = 180.0
+
 STEP = Step("width", "cluster_steps:width", "1")
 # What a page is called says what becomes of the task that works on it.
 STEPS = """
@@ -41,7 +44,7 @@ def load(params):
 @step(version="1", setup=load)
 def width(page, context):
     if "slow" in page.page_id:
-        time.sleep(120)
+        time.sleep(900)
     if "bad" in page.page_id:
         raise ValueError("no width")
     return {"width": page.image.width}
@@ -195,7 +198,7 @@ def settled(
     place: SlurmPlace,
     remote_ids: Sequence[str],
     until: Callable[[Standing], bool] = lambda standing: standing.state is not State.RUNNING,
-    seconds: float = 60.0,
+    seconds: float = PATIENCE,
 ) -> dict[str, Standing]:
     """How the tasks stand once all are as they are waited for."""
     deadline = time.monotonic() + seconds
@@ -207,7 +210,7 @@ def settled(
         time.sleep(0.2)
 
 
-def eventually(condition: Callable[[], object], seconds: float = 30.0) -> None:
+def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Waits until something is so."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -15,6 +15,7 @@ import pytest
 from recipes_orchestration.errors import Unreachable
 from recipes_orchestration.places.place import Standing, State
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
+from recipes_orchestration.runner.task_folder import encode_line
 
 from .slurm_tasks import STEP, Cluster, cluster, eventually, settled
 
@@ -36,7 +37,7 @@ def runners_of(folder: Path) -> list[psutil.Process]:
 
 def started(here: Cluster, remote_id: str) -> None:
     """Waits until the task has written its first page and works on a slow one."""
-    eventually(lambda: wrote(here, remote_id), 60)
+    eventually(lambda: wrote(here, remote_id))
 
 
 def test_cancelled_here_while_it_runs_it_keeps_what_it_wrote(slurm_site: SlurmSite, tmp_path: Path):
@@ -56,7 +57,7 @@ def test_cancelled_here_while_it_waits_it_is_over_at_once(slurm_site: SlurmSite,
     place = here.place()
     ids = here.send(place, here.spec("a", "b", "c"))
     place.cancel(ids[1])
-    (standing,) = settled(here.place(), ids[1:], seconds=5).values()
+    (standing,) = settled(here.place(), ids[1:]).values()
     assert standing.state is State.ENDED
     assert here.kinds(here.place(), ids[1], stopped="stop") == {"b": "stopped", "c": "stopped"}
     assert here.place().statuses(ids[:1])[ids[0]].state is State.RUNNING
@@ -79,13 +80,22 @@ def test_cancelled_by_hand_it_is_said_to_be(slurm_site: SlurmSite, tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_task_whose_time_is_over_keeps_what_it_wrote(slurm_site: SlurmSite, tmp_path: Path):
-    here = cluster(slurm_site, tmp_path, pages_per_task=9, time="00:01:00")
+    # A runner that needs no time to begin: one minute is the least that Slurm gives.
+    line = encode_line({"page": "a.jpg", "step": "width", "seconds": 0.1, "value": {"width": 60}})
+    runner = tmp_path / "runner"
+    runner.write_text(
+        f"#!/bin/sh\nprintf '%s\\n' '{line.decode().strip()}' >$1/out/results.jsonl\n"
+    )
+    with runner.open("a") as script:
+        script.write("exec sleep 300\n")
+    runner.chmod(0o755)
+    here = cluster(slurm_site, tmp_path, pages_per_task=9, time="00:01:00", runner=str(runner))
     place = here.place()
-    (remote_id,) = here.send(place, here.spec("a", "b-slow"))
+    (remote_id,) = here.send(place, here.spec("a", "b"))
     started(here, remote_id)
-    (standing,) = settled(place, [remote_id], seconds=150).values()
+    (standing,) = settled(place, [remote_id]).values()
     assert standing == Standing(State.ENDED, "Its time limit was over.")
-    assert here.kinds(place, remote_id) == {"a": "landed", "b-slow": "expired"}
+    assert here.kinds(place, remote_id) == {"a": "landed", "b": "expired"}
 
 
 def test_a_task_that_is_warned_of_its_end_writes_its_outcome(slurm_site: SlurmSite, tmp_path: Path):
@@ -182,7 +192,7 @@ def test_one_that_left_without_a_word_is_asked_for_twice(slurm_site: SlurmSite, 
     assert first.state is State.RUNNING
     assert first.words.startswith("It left the queue without a word; it is looked at again in 10")
     # Another process goes on from what this one saw.
-    (standing,) = settled(here.place(), [remote_id], seconds=20).values()
+    (standing,) = settled(here.place(), [remote_id]).values()
     assert standing.state is State.ENDED
     assert here.kinds(here.place(), remote_id) == {"a": "cancelled", "b": "cancelled"}
 
@@ -212,7 +222,7 @@ def test_a_task_outlives_the_daemon_of_its_node(slurm_site: SlurmSite, tmp_path:
     slurm_site.kill("slurmd")
     eventually(lambda: (here.task_folder(remote_id).parent / "exit.0").exists())
     slurm_site.up()
-    settled(place, [remote_id], seconds=120)
+    settled(place, [remote_id])
     assert here.kinds(place, remote_id) == {"a": "landed", "b": "landed"}
 
 
@@ -240,7 +250,7 @@ def test_a_task_whose_node_failed_keeps_what_it_wrote(slurm_site: SlurmSite, tmp
     assert standing == Standing(State.ENDED, "Slurm ended it: its node failed.")
     assert here.kinds(place, remote_id) == {"a": "landed", "b-slow": "node"}
     # It comes back by itself (ReturnToService).
-    eventually(lambda: "down" not in slurm_site.ask("sinfo", "-h", "-o", "%T"), 60)
+    eventually(lambda: "down" not in slurm_site.ask("sinfo", "-h", "-o", "%T"))
 
 
 def test_an_unknown_id_is_looked_at_twice_and_has_nothing(slurm_site: SlurmSite, tmp_path: Path):

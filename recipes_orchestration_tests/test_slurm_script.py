@@ -22,6 +22,8 @@ from recipes_orchestration.places.slurm_script import (
     sbatch_argv,
 )
 
+from .slurm_tasks import eventually
+
 NAME = f"width-{'0' * 32}"
 
 
@@ -120,7 +122,7 @@ class Script:
 
     def wait(self) -> str:
         assert self.process is not None
-        out, _ = self.process.communicate(timeout=20)
+        out, _ = self.process.communicate(timeout=120)
         return out
 
     def mark(self, name: str = "exit.0") -> Mark | None:
@@ -165,9 +167,12 @@ def test_a_signal_reaches_the_runner_which_ends_in_its_own_time(
 ):
     script = Script(tmp_path)
     ended.append(script)
-    script.start("trap 'sleep 0.5; echo written; exit 143' TERM\nsleep 60 >/dev/null 2>&1 &\nwait")
+    up = tmp_path / "up"
+    ends = "trap 'sleep 0.5; echo written; exit 143' TERM"
+    script.start(f"{ends}\ntouch {up}\nsleep 600 >/dev/null 2>&1 &\nwait")
     assert script.process is not None
-    time.sleep(0.7)
+    eventually(up.exists)
+    time.sleep(0.1)
     os.kill(script.process.pid, number)
     time.sleep(0.1)
     os.kill(script.process.pid, signal.SIGTERM)
