@@ -37,11 +37,12 @@ def heed(engine: Engine, tasks: Sequence[TaskHead | TaskRow]) -> Heeded:
     Read before each poll, so that a task which was being sent while a person decided is ended by
     the next one. A task of this process is given up: what it finished lands.
     """
-    if not tasks or not (controls := engine.ledger.controls.all()):
-        return Heeded()
+    controls = engine.ledger.controls.all() if tasks else []
     heeded = Heeded()
     for task in tasks:
-        why = end_for(engine, task, controls)
+        why = end_for(engine, task, controls) if controls else None
+        if why is None and _found_since(task):
+            why = task.stopped
         if why is None or task.held:
             continue
         heeded.tasks.append(task)
@@ -88,8 +89,22 @@ def _is_due(engine: Engine, task: TaskHead | TaskRow) -> bool:
         return False
     if time.monotonic() < engine.end_again.get(task.id, 0.0):
         return False
-    found_since = task.sent_at is not None and task.sent_at >= task.stopped_at
-    return found_since or (datetime.now(UTC) - task.stopped_at).total_seconds() > AGAIN
+    asked_for = (datetime.now(UTC) - task.stopped_at).total_seconds()
+    return _found_since(task) or asked_for > AGAIN
+
+
+def _found_since(task: TaskHead | TaskRow) -> bool:
+    """Whether the task got its id after a person wanted its end: its place knows nothing of that.
+
+    So it is ended even when the person has thought better of it: it cannot be told from one whose
+    place was asked, and what it leaves is sent again.
+    """
+    return (
+        task.stopped in (BY_STOP, BY_NOW)
+        and task.stopped_at is not None
+        and task.sent_at is not None
+        and task.sent_at >= task.stopped_at
+    )
 
 
 def steps_of_stage(engine: Engine, recipe: str, stage: str) -> tuple[str, ...]:
