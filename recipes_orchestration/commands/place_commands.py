@@ -18,11 +18,24 @@ def tasks(recipe: MaybeRecipe = None, project: Project = None, json: Json = Fals
     show_tasks(project, recipe, as_json=json)
 
 
-def spend(recipe: MaybeRecipe = None, project: Project = None, json: Json = False) -> None:
-    """Show what was paid to providers, by recipe, step and model, and what was wasted."""
+def spend(
+    recipe: MaybeRecipe = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="KEY",
+            help="Sums by recipe, step, place, model, price or day; may be given several times.",
+        ),
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print the sums as CSV on stdout.")] = False,
+    project: Project = None,
+    json: Json = False,
+) -> None:
+    """Show what was paid to places and is reserved, what was wasted, and what batches saved."""
     from .spending import show_spend
 
-    show_spend(project, recipe, as_json=json)
+    show_spend(project, recipe, by=by or (), as_csv=csv, as_json=json)
 
 
 def connect(

@@ -19,6 +19,7 @@ from .pages import PageBook
 from .pauses import PauseBook
 from .reservations import ReservationBook
 from .runs import RunBook
+from .spend_sums import SpendBook
 from .tasks import TaskBook
 
 __all__ = ["Ledger", "open_ledger"]
@@ -28,8 +29,8 @@ class Ledger:
     """What has been sent and what has been decided; never what is done.
 
     `pages`, `tasks`, `holds`, `bookings`, `reservations`, `pauses`, `controls`, `alerts` and `runs`
-    are its books. Every call of theirs is one transaction. Threads may share a ledger; another process
-    opens its own.
+    are its books. Every call of theirs is one transaction. Threads may share a ledger; another
+    process opens its own.
     """
 
     def __init__(self, database: Database) -> None:
@@ -42,6 +43,7 @@ class Ledger:
         self.controls = ControlBook(database)
         self.runs = RunBook(database)
         self.reservations = ReservationBook(database)
+        self.spend = SpendBook(database)
         self.alerts = AlertBook(database)
 
     @property
