@@ -11,6 +11,7 @@ from pathlib import Path
 from ..errors import ProviderError
 from ..runner.task_folder import MANIFEST, NEEDS
 from ..runner.work import TaskSpec
+from .batch_folder import remove_task
 from .hf_ends import end_of, is_over
 from .hf_hub import OPEN_STAGES, Hub, Job
 from .hf_orders import (
@@ -23,7 +24,7 @@ from .hf_orders import (
     task_place_of,
 )
 from .hf_prices import UNKNOWN, PriceList, cost_of
-from .hf_results import HfResults, remove_here
+from .hf_results import HfResults
 from .hf_store import Store
 from .packaging import Packaging, PackedTask, cut, rung_of
 from .place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State, array_of
@@ -249,7 +250,7 @@ class HfJobsPlace:
             if at is None and remote_id and (job := self._hub.job(remote_id)) is not None:
                 at = task_place_of(job.environment)
             if at is not None:
-                remove_here(self._root, at)
+                remove_task(self._root / at.batch, at.task)
                 self._landed.append(at)
             while self._landed:
                 self._store.remove(self._landed[0].batch, self._landed[0].task)

@@ -6,7 +6,6 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,12 +19,11 @@ from ..runner.work import Failure, FailureKind, Outcome
 from .hf_ends import End
 from .hf_orders import TaskPlace
 from .hf_store import Store
-from .page_files import PARTS
 from .place import Chunk, Message, Report, Sent
 from .returned import Expected, read_returned
 from .returned_report import MOST_OUTCOME_BYTES, told_of
 
-__all__ = ["HfResults", "Written", "remove_here"]
+__all__ = ["HfResults", "Written"]
 
 MAX_RESULTS_BYTES = 64 * 1024**3
 """Of one task's results: more than its pages can have, less than a disk."""
@@ -101,21 +99,6 @@ class HfResults:
         """Lets go of what was read of the task."""
         self._counts.pop(remote_id, None)
         self._reports.pop(remote_id, None)
-
-
-def remove_here(root: Path, at: TaskPlace) -> None:
-    """Removes a task's folder, and its batch folder when it was the last one of it."""
-    batch = root / at.batch
-    task = batch / at.task
-    shutil.rmtree(task, ignore_errors=True)
-    with suppress(OSError):
-        task.parent.rmdir()
-    others = {"pages", "code"}
-    with suppress(OSError):
-        folders = [each for each in batch.iterdir() if each.is_dir() and each.name not in others]
-        # A process that packs has its own folder in `PARTS`.
-        if all(each.name == PARTS and not any(each.iterdir()) for each in folders):
-            shutil.rmtree(batch, ignore_errors=True)
 
 
 def _failure_of(sent: Sent, end: End, *, in_time: bool) -> Failure:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,10 +11,10 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 
 from ..errors import ProviderError, Refused, Unreachable
-from ..runner.task_folder import CODE, MANIFEST, NEEDS, OUT, OUTCOME, PAGES, PROGRESS, RESULTS
+from ..runner.task_folder import MANIFEST, NEEDS, OUT, OUTCOME, PROGRESS, RESULTS
 from ..runner.work import Failure, FailureKind, TaskSpec
+from .batch_folder import remove_task
 from .packaging import Packaging, PackedTask, cut, rung_of
-from .page_files import PARTS
 from .place import Chunk, Package, Report, Sent, Sought, Standing, State, array_of
 from .returned import Expected, read_returned
 from .shell import Shell
@@ -183,7 +182,7 @@ class SlurmPlace:
         with suppress(ProviderError):
             task = SlurmTask.of(remote_id)
             if not self._shell.here:
-                _remove_here(self._staging / task.batch, task)
+                remove_task(self._staging / task.batch, f"{task.array}/{task.index}")
             self._login.forget(task)
 
     def ends_here(self, remote_id: str | None) -> bool:  # noqa: ARG002
@@ -273,18 +272,3 @@ def _folder_name(text: str) -> str:
     if plain == text:
         return plain
     return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-
-def _remove_here(batch: Path, task: SlurmTask) -> None:
-    """Removes what was packed here for a task, and what no other one needs of its batch."""
-    array = batch / task.array
-    shutil.rmtree(array / str(task.index), ignore_errors=True)
-    with suppress(OSError):
-        array.rmdir()
-    with suppress(OSError):
-        for each in batch.iterdir():
-            if each.name == PARTS and not any(each.iterdir()):
-                continue
-            if each.is_dir() and each.name not in (PAGES, CODE):
-                return
-        shutil.rmtree(batch, ignore_errors=True)
