@@ -9,17 +9,9 @@ import pytest
 from recipes_orchestration.places.place import State
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
 
-from .slurm_tasks import Cluster, cluster, eventually, settled, sought
+from .slurm_tasks import Cluster, cluster, eventually, forget_all_jobs, settled, sought
 
 pytestmark = pytest.mark.slow
-
-
-def forgotten(site: SlurmSite) -> None:
-    """The controller starts with no jobs, as after MinJobAge; the accounts have them."""
-    site.kill("slurmctld")
-    for name in ("job_state", "job_state.old"):
-        (site.folder / "state" / name).unlink(missing_ok=True)
-    site.up()
 
 
 def accounts(here: Cluster) -> str:
@@ -36,7 +28,7 @@ def test_how_a_task_ended_is_told_when_the_queue_has_forgotten_it(
     for remote_id in ids:
         site.ask("scancel", remote_id.partition("/")[0])
     eventually(lambda: accounts(here).count("CANCELLED") >= 1 and "RUNNING" not in accounts(here))
-    forgotten(site)
+    forget_all_jobs(site)
     assert here.place().find(sought(f"{here.array}_0")) == ids[0]
     settled(here.place(), ids)
     assert set(here.kinds(here.place(), ids[0]).values()) <= {"landed", "cancelled"}
@@ -54,7 +46,7 @@ def test_an_array_that_left_nothing_is_found_in_the_accounts(
     for name in ("job", "started.0", "exit.0"):
         (folder / name).unlink()
     eventually(lambda: "COMPLETED" in accounts(here))
-    forgotten(site)
+    forget_all_jobs(site)
     assert here.place().find(sought(here.array)) == remote_id
     (standing,) = settled(here.place(), [remote_id]).values()
     assert standing.state is State.ENDED

@@ -17,7 +17,7 @@ from recipes_orchestration.places.place import Standing, State
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
 from recipes_orchestration.runner.task_folder import encode_line
 
-from .slurm_tasks import STEP, Cluster, cluster, eventually, settled
+from .slurm_tasks import STEP, Cluster, cluster, eventually, forget_all_jobs, settled
 
 
 def wrote(here: Cluster, remote_id: str) -> bool:
@@ -184,10 +184,7 @@ def test_one_that_left_without_a_word_is_asked_for_twice(slurm_site: SlurmSite, 
     (remote_id,) = here.send(here.place(), here.spec("a", "b"))
     slurm_site.ask("scancel", remote_id.partition("/")[0])
     eventually(lambda: here.jobs() == [] or "CANCELLED" in here.jobs()[0])
-    for name in ("job_state", "job_state.old"):
-        (slurm_site.folder / "state" / name).unlink(missing_ok=True)
-    slurm_site.kill("slurmctld")
-    slurm_site.up()
+    forget_all_jobs(slurm_site)
     (first,) = here.place().statuses([remote_id]).values()
     assert first.state is State.RUNNING
     assert first.words.startswith("It left the queue without a word; it is looked at again in 10")

@@ -16,7 +16,7 @@ from recipes_orchestration.rehearsal.slurm_site import SlurmSite
 from recipes_orchestration.runner.task_folder import encode_line
 from recipes_orchestration.runner.work import FailureKind
 
-from .slurm_tasks import cluster, settled, sought
+from .slurm_tasks import cluster, forget_all_jobs, settled, sought
 
 
 def files_of(folder: Path) -> list[str]:
@@ -138,15 +138,6 @@ def test_an_array_that_slurm_forgot_is_found_by_what_it_left(slurm_site: SlurmSi
     forget_all_jobs(slurm_site)
     assert here.place().find(sought(f"{here.array}_1")) == ids[1]
     assert {each.state for each in here.place().statuses(ids).values()} == {State.ENDED}
-
-
-def forget_all_jobs(site: SlurmSite) -> None:
-    """As after MinJobAge: the controller starts with no jobs."""
-    site.kill("slurmctld")
-    for name in ("job_state", "job_state.old"):
-        (site.folder / "state" / name).unlink(missing_ok=True)
-    site.up()
-    assert site.ask("squeue", "-h", "-t", "all") == ""
 
 
 @pytest.mark.parametrize(
