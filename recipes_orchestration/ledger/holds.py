@@ -12,7 +12,7 @@ from .connection import Database, insert_into, portions
 from .tables import holds
 from .words import kept_words
 
-__all__ = ["Failure", "HoldBook", "HoldRow"]
+__all__ = ["Failure", "HeldFor", "HoldBook", "HoldRow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,19 @@ class Failure:
     words: str
     hold: bool
     task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFor:
+    """How many pages of a step, in how many batches, are held for one reason, and one of them."""
+
+    recipe: str
+    step: str
+    reason: str
+    pages: int
+    batches: int
+    page_id: str
+    words: str
 
 
 _COLUMNS = tuple(holds.c[field.name] for field in fields(HoldRow))
@@ -159,6 +172,27 @@ class HoldBook:
         )
         with self._database.reading() as connection:
             return [HoldRow(*row) for row in connection.execute(query)]
+
+    def reasons(self) -> list[HeldFor]:
+        """What pages are held for, by recipe, step and reason; the first page stands for all."""
+        by_reason = (holds.c.recipe, holds.c.step, holds.c.reason)
+        groups = (
+            sa.select(
+                sa.func.min(holds.c.id).label("first"),
+                sa.func.count().label("pages"),
+                sa.func.count(sa.distinct(holds.c.batch)).label("batches"),
+            )
+            .where(holds.c.held)
+            .group_by(*by_reason)
+            .subquery()
+        )
+        query = (
+            sa.select(*by_reason, groups.c.pages, groups.c.batches, holds.c.page_id, holds.c.words)
+            .join(groups, groups.c.first == holds.c.id)
+            .order_by(*by_reason)
+        )
+        with self._database.reading() as connection:
+            return [HeldFor(*row) for row in connection.execute(query)]
 
     def attempts_of(
         self, recipe: str, source: str, batch: str

@@ -15,6 +15,7 @@ from ..errors import RecipesError
 from ..ledger.task_rows import TaskHead
 from ..project import Project
 from .adoption_desk import Desk, open_desk
+from .alerting import alert
 from .deferral import adopt_every
 from .following import follow_stopped
 from .orphans import find_orphans
@@ -65,6 +66,7 @@ def _tick(context: dg.SensorEvaluationContext, engine: Engine) -> dg.SensorResul
         lambda: release(desk),
         lambda: follow_stopped(desk, polled),
         lambda: engine.ledger.runs.forget(cursor.gone(desk)),
+        lambda: alert(desk, context.log),
     ]
     for part in parts:
         try:
