@@ -67,6 +67,7 @@ def test_the_definitions_load_and_each_step_is_an_asset_of_its_recipe(archive: A
         "letters/pages",
         "measure/size",
         "measure/area",
+        "measure/sheet",
     }
     assert graph.get(step_key("measure", "area")).group_name == "measure"
 

@@ -98,9 +98,11 @@ def test_an_estimate_is_close_to_what_is_booked(
     with archive.engine() as engine:
         first = line_of(engine)
         run(engine, "a/0001")
-        assert first.tokens_in is not None and first.usd is not None
+        assert first.tokens_in is not None
+        assert first.usd is not None
         then = line_of(engine)
-        assert then.usd is not None and then.pages == 10
+        assert then.usd is not None
+        assert then.pages == 10
         run(engine, "a/0002", "a/0003")
         paid = booked(engine, "a/0002", "a/0003")
         tokens = sum(each.tokens_in for each in engine.ledger.bookings.all("letters"))
@@ -120,7 +122,8 @@ def test_plain_calls_are_estimated_at_their_own_price(
         run(engine, "a/0001")
         line = line_of(engine, now=True)
         assert line.usd == line.plain
-        assert line.batch is not None and line.usd is not None
+        assert line.batch is not None
+        assert line.usd is not None
         assert line.batch.mid * 2 == pytest.approx(line.usd.mid)
         run(engine, "a/0002", "a/0003", now=True)
         assert off(line.usd.mid, booked(engine, "a/0002", "a/0003")) < CLOSE
@@ -136,9 +139,11 @@ def test_an_estimate_sends_nothing_and_needs_no_key(
         line = line_of(engine)
         assert engine.places == {}
         assert engine.ledger.tasks.open() == []
-    assert line.usd is not None and line.sampled == 9
+    assert line.usd is not None
+    assert line.sampled == 9
     counts = rehearsal.counts("anthropic")
-    assert not counts["requests"] and not counts["batches"]
+    assert not counts["requests"]
+    assert not counts["batches"]
     assert not (archive.folder / ".recipes" / "spool").exists()
 
 
@@ -158,7 +163,8 @@ def test_a_python_steps_first_request_is_estimated(
     with archive.engine() as engine:
         line = line_of(engine)
     assert line.sampled == 9, line.words
-    assert line.tokens_in is not None and line.tokens_in.mid > 9
+    assert line.tokens_in is not None
+    assert line.tokens_in.mid > 9
     assert not rehearsal.counts(provider)["requests"]
 
 
@@ -184,8 +190,10 @@ def test_a_step_whose_text_is_not_there_yet_is_estimated_with_a_page_of_text(
     archive = cloud(tmp_path, rehearsal, "anthropic", 6, steps=steps)
     with archive.engine() as engine:
         read, names = sheet(engine).lines
-        assert read.usd is not None and names.usd is not None
-        assert names.tokens_in is not None and names.tokens_in.mid > 6 * 600
+        assert read.usd is not None
+        assert names.usd is not None
+        assert names.tokens_in is not None
+        assert names.tokens_in.mid > 6 * 600
         assert any("read is not there yet" in each for each in names.words)
 
 
@@ -207,7 +215,9 @@ def test_few_pages_go_by_plain_calls_and_are_priced_so(
     )
     with archive.engine() as engine:
         line = line_of(engine)
-    assert line.batch is not None and line.plain is not None and line.usd is not None
+    assert line.batch is not None
+    assert line.plain is not None
+    assert line.usd is not None
     assert line.usd.mid == line.batch.mid / 20 * 16 + line.plain.mid / 20 * 4
     assert line.tasks == 2 + 2 + 1
 
@@ -227,7 +237,8 @@ def test_pages_that_cannot_be_read_are_said_in_words(tmp_path: Path, rehearsal: 
     (archive.pages / "a" / "0000.png").unlink()
     with archive.engine() as engine:
         line = line_of(engine)
-        assert line.sampled == 2 and line.usd is not None
+        assert line.sampled == 2
+        assert line.usd is not None
         assert any("1 of the sampled pages" in each for each in line.words)
     for page in (archive.pages / "a").iterdir():
         page.unlink()

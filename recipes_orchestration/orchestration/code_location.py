@@ -10,8 +10,10 @@ from ..project import Project
 from .adopting import adopt_sensor
 from .assets import pages_spec, stage_assets
 from .automation import automation_sensor
+from .control_jobs import control_jobs
 from .io_manager import PageResultsIOManager
 from .sensors import discovery_sensor
+from .sheet_assets import sheet_assets
 
 __all__ = ["project_definitions"]
 
@@ -31,12 +33,14 @@ def project_definitions(project: Project) -> dg.Definitions:
             assets=[
                 *(pages_spec(name, source.root) for name, source in project.sources.items()),
                 *stage_assets(project),
+                *sheet_assets(project),
             ],
             sensors=[
                 *(discovery_sensor(project, name) for name in project.sources),
                 automation_sensor(),
                 adopt_sensor(project),
             ],
+            jobs=control_jobs(project),
             resources={"page_results": PageResultsIOManager(project)},
             executor=dg.in_process_executor,
         )
