@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
-from ..engine.by_hand import give_value, set_aside
+from ..engine.by_hand import give_value, set_aside, value_from
 from ..engine.engine import Engine
 from ..errors import NotFound
 from ..pages.naming import name_from_bytes, shown
@@ -16,7 +14,7 @@ from .controlling import person
 from .opening import opened
 from .output import Output
 
-__all__ = ["release_page", "value_from"]
+__all__ = ["release_page"]
 
 
 def release_page(
@@ -41,14 +39,6 @@ def release_page(
             words = give_value(engine, chosen, page_id, step, given, reason, person())
     output.line(f"{words}. Now run: recipes run {chosen.name}")
     output.document({"recipe": chosen.name, "page_id": page_id, "words": words})
-
-
-def value_from(text: str) -> Any:
-    """The JSON value; words that are no JSON are the text of a page."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {"text": text}
 
 
 def _recipe(engine: Engine, page_id: str, name: str | None) -> Recipe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from ..recipe import Recipe, canonical_json, digest
 from .engine import Engine
 from .look import ASIDE, BatchView, PageState, look
 
-__all__ = ["BY_HAND", "Retried", "give_value", "retry", "set_aside"]
+__all__ = ["BY_HAND", "Retried", "give_value", "retry", "set_aside", "value_from"]
 
 BY_HAND = "by hand"
 """The model of a value that a person gave."""
@@ -117,6 +118,14 @@ def give_value(
     engine.library.land(recipe.name, name, view.batch, result.task, None, [result])
     engine.ledger.holds.landed_since([key])
     return f"{shown(page_id)} has a value by hand at {name}: {reason}"
+
+
+def value_from(text: str) -> Any:
+    """The JSON value; words that are no JSON are the text of a page."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"text": text}
 
 
 def _held_page(

@@ -12,11 +12,13 @@ from functools import cached_property
 import dagster as dg
 
 from ..engine.engine import Engine
+from ..ledger.controls import Control, ControlKind
 from ..ledger.task_rows import TaskHead, TaskState
 from .continuations import Work, Works, continuation, left_of
 from .run_tags import (
     AWAIT,
     ENDED,
+    FOR_PERSON,
     FOR_SLOT,
     FOR_TASKS,
     OPEN,
@@ -95,8 +97,9 @@ class Desk:
         if not left.assets:
             return False
         tasks = self.awaited_by(run)
-        for_slot = run.tags.get(WAITING) == FOR_SLOT
-        told = {WAITING: FOR_SLOT if for_slot else FOR_TASKS, **(tags or {})}
+        why = run.tags.get(WAITING)
+        not_sent = why in (FOR_SLOT, FOR_PERSON)
+        told = {WAITING: str(why) if not_sent else FOR_TASKS, **(tags or {})}
         if tasks:
             told[TASK] = shown_ids(task.remote_id or task.name for task in tasks)
         if RIVALS in run.tags:
@@ -104,11 +107,33 @@ class Desk:
         place = tasks[0].place if tasks else run.tags.get(PLACE)
         if place:
             told[PLACE] = place
-        if for_slot:
+        if not_sent:
             told[SINCE] = run.tags.get(SINCE) or datetime.now(UTC).isoformat()
-        stays = for_slot or bool(self.waited_for(tasks))
+        stays = not_sent or bool(self.waited_for(tasks))
         self.requests.append(continuation(run, left, told, state=OPEN if stays else ENDED))
         return True
+
+    def controls_of(self, run: dg.DagsterRun) -> set[ControlKind]:
+        """What people decided about the stages of the run at the place that it waits for."""
+        kinds: set[ControlKind] = set()
+        for work in self.works.of(run) if self._controls else ():
+            steps = self.works.steps[work.recipe, work.stage]
+            places = {
+                step.place
+                for step in self.engine.project.recipe(work.recipe).steps
+                if step.name in steps
+            }
+            if run.tags.get(PLACE) in places:
+                kinds |= {
+                    control.kind
+                    for control in self._controls
+                    if control.scope.covers(work.recipe, work.batch, steps)
+                }
+        return kinds
+
+    @cached_property
+    def _controls(self) -> list[Control]:
+        return self.engine.ledger.controls.all()
 
     @cached_property
     def _by_work(self) -> dict[Work, list[TaskHead]]:

@@ -1,8 +1,8 @@
 """The assets: a source's pages, and one multi-asset per stage of each recipe."""
 
 # No postponed annotations here: Dagster reads the context's type as it stands.
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import dagster as dg
 from ..engine.advance import run_stage
 from ..engine.engine import open_engine
 from ..engine.look import BatchView, HeldPage, PageState
-from ..errors import RecipesError
+from ..errors import HeldBack, RecipesError
 from ..places.turn import local_turn
 from ..project import Project
 from ..recipe import LOCAL, Recipe, Step
@@ -30,7 +30,7 @@ from .events import (
 from .heartbeat import Heartbeat
 from .pages_events import batches_of, pages_key
 from .reports import replayer
-from .run_tags import is_now
+from .run_tags import MOST_CHARACTERS, STOPPED, is_now
 
 __all__ = ["pages_spec", "stage_assets"]
 
@@ -153,16 +153,17 @@ def _run(
         _turn(context, project, stage),
     ):
         engine.on_report = replayer(context.log)
-        view = run_stage(
-            engine,
-            stage,
-            context.partition_key,
-            steps,
-            on_landed=_logger(context, stage),
-            poll_seconds=project.limits.poll_seconds,
-            now=is_now(context.run.tags),
-            defer=_deferral(context, project, stage),
-        )
+        with _held_back(context):
+            view = run_stage(
+                engine,
+                stage,
+                context.partition_key,
+                steps,
+                on_landed=_logger(context, stage),
+                poll_seconds=project.limits.poll_seconds,
+                now=is_now(context.run.tags),
+                defer=_deferral(context, project, stage),
+            )
         if view is None:  # a continuation is in the queue: this run ends green, with no outputs
             return
         missed: list[str] = []
@@ -180,6 +181,17 @@ def _run(
             metadata={"held": dg.MetadataValue.md(held_table(_held(view, missed)))},
             allow_retries=False,
         )
+
+
+@contextmanager
+def _held_back(context: dg.AssetExecutionContext) -> Generator[None]:
+    """Ends the run in a person's words when a person stopped or paused what it is to do."""
+    try:
+        yield
+    except HeldBack as error:
+        words = str(error)
+        context.instance.add_run_tags(context.run.run_id, {STOPPED: words[:MOST_CHARACTERS]})
+        raise dg.Failure(description=words, allow_retries=False) from None
 
 
 def _turn(

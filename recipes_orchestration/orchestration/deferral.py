@@ -19,6 +19,7 @@ from .run_tags import (
     AWAIT,
     DEFERRING,
     ENDED,
+    FOR_PERSON,
     FOR_SLOT,
     FOR_TASKS,
     NO,
@@ -126,7 +127,8 @@ class Deferral:
             return
         self._told = words
         self._log.info(words)
-        tags = {WAITING: FOR_SLOT if seen.waiting is not None else FOR_TASKS, PLACE: self._place}
+        why = FOR_TASKS if seen.waiting is None else FOR_PERSON if seen.person else FOR_SLOT
+        tags = {WAITING: why, PLACE: self._place}
         if ids:
             tags[TASK] = shown_ids(ids)
         if rivals := [task.id for task in seen.remote if task.batch != self._batch]:

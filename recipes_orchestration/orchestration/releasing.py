@@ -1,4 +1,4 @@
-"""Which continuations may leave the queue: their tasks have ended, or a slot is free."""
+"""Which continuations may leave the queue: tasks ended, a slot is free, a person resumed it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from ..ledger.controls import ControlKind
 from ..ledger.task_rows import TaskHead
 from .adoption_desk import Desk
 from .run_tags import (
     AWAIT,
     DEFERRING,
     ENDED,
+    FOR_PERSON,
     FOR_SLOT,
     OPEN,
     PLACE,
@@ -34,16 +36,30 @@ def release(desk: Desk) -> None:
     for run in waiting:
         tasks = desk.awaited_by(run)
         waited_for = desk.waited_for(tasks)
-        if run.tags.get(WAITING) == FOR_SLOT and len(waited_for) == len(tasks):
+        why = run.tags.get(WAITING)
+        none_ended = len(waited_for) == len(tasks)
+        decided = desk.controls_of(run) if why in (FOR_SLOT, FOR_PERSON) else set[ControlKind]()
+        if _needs_no_slot(decided) and not waited_for:
+            _let_go(desk, run)
+            released += 1
+        elif why == FOR_PERSON and none_ended:
+            if ControlKind.PAUSE not in decided:
+                _let_go(desk, run)
+                released += 1
+        elif why == FOR_SLOT and none_ended:
             for_slot.append(run)
-        elif (
-            len(waited_for) == 0 or run.tags.get(WAITING) == FOR_SLOT or _some_can_land(desk, tasks)
-        ):
+        elif len(waited_for) == 0 or why in (FOR_SLOT, FOR_PERSON) or _some_can_land(desk, tasks):
             _let_go(desk, run)
             released += 1
     released += _give_slots(desk, for_slot)
     if released:
         desk.notes.append(f"{released} runs may go on")
+
+
+def _needs_no_slot(decided: set[ControlKind]) -> bool:
+    """After a stop the run says so and ends; what is wanted now goes by plain calls."""
+    paused = ControlKind.PAUSE in decided
+    return ControlKind.STOP in decided or (ControlKind.NOW in decided and not paused)
 
 
 def _some_can_land(desk: Desk, tasks: Iterable[TaskHead]) -> bool:

@@ -18,8 +18,10 @@ __all__ = [
     "DEFERRING",
     "ENDED",
     "FAILURES",
+    "FOR_PERSON",
     "FOR_SLOT",
     "FOR_TASKS",
+    "MOST_CHARACTERS",
     "NO",
     "NOW",
     "OPEN",
@@ -49,9 +51,11 @@ TASK = "recipes/task"
 PLACE = "recipes/place"
 
 WAITING = "recipes/waiting"
-"""On a run that has nothing left to do but wait: for its tasks, or for a slot at the place."""
+"""On a run that has nothing left to do but wait: for its tasks, for a slot at the place, or for a
+person to resume what was paused.
+"""
 
-FOR_TASKS, FOR_SLOT = "tasks", "slot"
+FOR_TASKS, FOR_SLOT, FOR_PERSON = "tasks", "slot", "person"
 
 DEFERRING = "recipes/deferring"
 """On a run that ends once its continuation is queued: `yes`; `no` when it gave that up."""
@@ -71,7 +75,7 @@ FAILURES = "recipes/failures"
 """How many runs before this one failed while their tasks were open."""
 
 STOPPED = "recipes/stopped"
-"""On a cancelled run: what came of the tasks it had waited for."""
+"""On a run that a person stopped: what came of the tasks it had waited for."""
 
 NOW = "recipes/now"
 """Set by a person who waits: plain calls, whatever the number of pages."""
