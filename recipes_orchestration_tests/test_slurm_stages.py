@@ -32,6 +32,17 @@ from .job_archive import (
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("restored_path")]
 
 
+# A model that is found here, where nothing loads it, and not where the task runs.
+NO_MODEL = """
+
+def find_model(params):
+    raise OSError("there is no model of areas")
+
+
+area = step(version="1", setup=find_model)(area)
+"""
+
+
 def until(holds: Callable[[], object], seconds: float = 60) -> None:
     """Waits until it holds."""
     end = time.monotonic() + seconds
@@ -59,6 +70,17 @@ def sent(engine: Engine) -> Seen:
     seen = advance(engine, first_stage(engine), BATCH)
     assert seen.remote
     return seen
+
+
+def failure_of(engine: Engine, seconds: float = 120) -> str:
+    """Why the stage's task failed as a whole."""
+    sent(engine)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if failure := advance(engine, first_stage(engine), BATCH).failure:
+            return failure
+        time.sleep(0.2)
+    raise AssertionError("it did not fail")
 
 
 def advance_to_rest(engine: Engine, calls: int = 600) -> Seen:
@@ -220,15 +242,22 @@ def test_a_job_that_is_never_started_says_why(slurm_site: SlurmSite, tmp_path: P
 def test_a_command_that_is_not_there_blames_no_page(slurm_site: SlurmSite, tmp_path: Path):
     archive = an_archive(slurm_site, tmp_path, runner="no-such-runner")
     with archive.engine() as engine:
-        sent(engine)
-        stage = first_stage(engine)
-        failure = ""
-        end = time.monotonic() + 60
-        while not failure and time.monotonic() < end:
-            failure = advance(engine, stage, BATCH).failure or ""
-            time.sleep(0.2)
-        assert "no-such-runner" in failure
+        assert "no-such-runner" in failure_of(engine)
         assert engine.ledger.holds.attempts_of("letters", "letters", BATCH) == {}
+
+
+def test_what_a_task_finished_lands_though_its_next_step_cannot_be_done(
+    slurm_site: SlurmSite, tmp_path: Path
+):
+    archive = an_archive(slurm_site, tmp_path)
+    with (archive.folder / "job_steps.py").open("a") as code:
+        code.write(NO_MODEL)
+    with archive.engine() as engine:
+        failure = failure_of(engine)
+        assert "there is no model of areas" in failure
+        view = look(engine, engine.project.recipe("letters"), BATCH, ["size"])
+        assert view.steps["size"].landed == 6
+    assert set(archive.ran("size").values()) == {1}
 
 
 def test_never_more_arrays_are_open_than_the_cap(slurm_site: SlurmSite, tmp_path: Path):

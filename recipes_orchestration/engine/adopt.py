@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from ..errors import ProviderError, RecipesError, Refused, Unreachable
 from ..ledger.bookings import Booking
 from ..ledger.tasks import TaskRow, TaskState
-from ..places.place import Standing, State
+from ..places.place import Chunk, Standing, State
 from .engine import Engine
 from .land import TaskPages, land_chunk
 from .pausing import pause_place
@@ -75,8 +75,14 @@ def _failed(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted)
 
 
 def drop_failed(engine: Engine, task: TaskRow, words: str) -> None:
-    """Lets go of a task that failed as a whole: what it cost is booked, its pages are free."""
+    """Lets go of a task that failed as a whole: what it finished lands, what it cost is booked,
+    and its other pages are free. None of them is to blame.
+    """
     with suppress(ProviderError):
+        pages = TaskPages.of(task)
+        for chunk in engine.place(task.place).results(sent_task(engine, task)):
+            done = [outcome for outcome in chunk.outcomes if outcome.failure is None]
+            land_chunk(engine, task, Chunk(chunk.part, done), pages)
         book(engine, task)
     engine.ledger.tasks.dropped(task.id, words)
     engine.place(task.place).forget(task.remote_id or "")
