@@ -41,7 +41,7 @@ def run(
     ] = False,
     no_dagster: NoDagster = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not show the sheet and ask first.")
+        bool, typer.Option("--yes", help="Do not show the sheet and ask first.")
     ] = False,
     project: Project = None,
     json: Json = False,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from ..errors import ConfigError, StepError
 from ..places.questions import Asker
 from ..providers.provider import Call
+from ..providers.recording import Recorder
 from ..recipe import Recipe
 from ..runner.work import PageWork
 from ..stages import Stage
@@ -56,14 +57,16 @@ def ask_pages(engine: Engine, stage: Stage, pages: Iterable[SampledPage]) -> Ask
     chosen: dict[str, list[str]] = {}
     for _, batch, page_id in pages:
         chosen.setdefault(batch, []).append(page_id)
-    provider, recorder = open_asking(engine.project, stage.place)
-    with closing(provider), closing(recorder):
+    python = load_operation(step.run, on_model=True).ask is None
+    provider, recorder = open_asking(engine.project, stage.place, python=python)
+    with closing(provider), closing(recorder) if recorder else nullcontext():
         for batch, page_ids in chosen.items():
             view = look(engine, stage.recipe, batch, [step.name])
             work = {page_id: (step.name,) for page_id in page_ids if page_id in view.pages}
             spec = task_spec(engine, stage, view, work)
             full = tuple(_with_needs(stage.recipe, page, step.needs, asked) for page in spec.pages)
-            asker = Asker.of(replace(spec, pages=full), step, provider, recorder)
+            # A declared step is made into calls without any recorder.
+            asker = Asker.of(replace(spec, pages=full), step, provider, cast("Recorder", recorder))
             for page, call in asker.calls():
                 if isinstance(call, Call):
                     asked.calls[batch, page.page_id] = call

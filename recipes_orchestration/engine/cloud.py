@@ -16,16 +16,17 @@ from ..providers.registry import open_provider
 __all__ = ["open_asking", "open_cloud_place"]
 
 
-def open_asking(project: Project, name: str) -> tuple[Provider, Recorder]:
-    """What makes the calls of the provider's steps, without its key: nothing can be sent by it."""
+def open_asking(project: Project, name: str, *, python: bool) -> tuple[Provider, Recorder | None]:
+    """What makes the calls of the provider's steps, without its key: nothing can be sent by it.
+
+    A recorder is made for `python` steps only, as it loads the provider's SDK.
+    """
     settings = project.places[name]
     assert isinstance(settings, CloudSettings)
-    recorder = Recorder(
-        name,
-        base_url=settings.base_url,
-        region=settings.region if isinstance(settings, BedrockSettings) else None,
-        live_calls=0,
-    )
+    recorder: Recorder | None = None
+    if python:
+        region = settings.region if isinstance(settings, BedrockSettings) else None
+        recorder = Recorder(name, base_url=settings.base_url, region=region, live_calls=0)
     return open_provider(name, **_provider_settings(settings, None)), recorder
 
 

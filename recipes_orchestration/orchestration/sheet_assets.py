@@ -17,7 +17,7 @@ from ..stages import stages_of
 __all__ = ["GROUP", "SheetConfig", "sheet_assets", "sheet_key"]
 
 GROUP = "sheets"
-"""A group of their own: that of a recipe has steps only, so that it can be backfilled as a whole."""
+"""A group of their own: a recipe's own has steps only, so that it is backfilled as a whole."""
 
 
 class SheetConfig(dg.Config):
