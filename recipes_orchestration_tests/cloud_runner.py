@@ -29,6 +29,7 @@ _OWNERS = {
     "CloudPlace": "places.cloud",
     "SlurmPlace": "places.slurm",
     "HfJobsPlace": "places.hf_jobs",
+    "Store": "places.hf_store",
     "Journal": "places.plain_calls",
     "PlainTasks": "places.plain_tasks",
     "SpoolPart": "places.spool",
