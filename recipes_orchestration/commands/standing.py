@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..engine.engine import Engine
+from ..engine.gates import halt_words
 from ..engine.status import status_of
+from ..engine.stopped import stop_words
+from ..ledger.controls import Control, ControlKind
 from .counts import folders_document, show_folders, step_document, total_of
 from .opening import batches_in, opened, recipes_named
 from .output import Output
@@ -26,14 +30,43 @@ def show_status(
             if folders:
                 output.line(f"{each.name}: pages landed of those in source {each.source}")
                 show_folders(output, folders, [step.name for step in each.steps])
+            controls = [
+                (control, _control_words(engine, control))
+                for control in engine.ledger.controls.all(each.name)
+                if control.kind is not ControlKind.NOW
+            ]
+            for _, words in controls:
+                output.line(words)
+            if folders or controls:
                 output.line()
             totals = total_of(folders)
             documents.append(
                 {
                     "recipe": each.name,
                     "source": each.source,
+                    "controls": [
+                        {
+                            "kind": control.kind,
+                            "folder": control.scope.folder or None,
+                            "batch": control.scope.batch or None,
+                            "step": control.scope.step or None,
+                            "since": control.since,
+                            "by": control.by,
+                            "reason": control.words,
+                            "words": words,
+                        }
+                        for control, words in controls
+                    ],
                     "folders": folders_document(folders),
                     "totals": {name: step_document(total) for name, total in totals.items()},
                 }
             )
     output.document({"recipes": documents})
+
+
+def _control_words(engine: Engine, control: Control) -> str:
+    """What holds it back, and how far a stop came."""
+    words = halt_words(control)
+    if control.kind is ControlKind.STOP:
+        return f"{stop_words(engine, control.scope)}. {words}"
+    return words
