@@ -173,10 +173,11 @@ class Site:
             time.sleep(0.5)
         raise AssertionError(f"it did not happen in {seconds:g} s:\n{self.dev.told()}")
 
-    def ended(self, backfill: str) -> str:
+    def ended(self, backfill: str, seconds: float = 420.0) -> str:
         """How the backfill ended."""
         return self.until(
-            lambda: status if (status := self.status(backfill)).startswith("COMPLETED") else ""
+            lambda: status if (status := self.status(backfill)).startswith("COMPLETED") else "",
+            seconds,
         )
 
     def all_waiting(self, backfill: str, count: int) -> list[DagsterRun]:
@@ -219,6 +220,8 @@ def open_site(
         **(rehearsal.environment() if rehearsal is not None else {}),
         **environment,
         EVERY_VARIABLE: "2",
+        # A busy machine takes longer to start a run than the minute that Dagster gives it.
+        "DAGSTER_GRPC_TIMEOUT_SECONDS": "300",
         "PYTHONPATH": str(hurry),
     }
     site = Site(archive, rehearsal, variables, archive.folder / "dagster_home", recipe)
