@@ -197,6 +197,18 @@ def test_a_step_whose_text_is_not_there_yet_is_estimated_with_a_page_of_text(
         assert any("read is not there yet" in each for each in names.words)
 
 
+def test_the_time_is_that_of_earlier_batches_as_many_at_once_as_may_be_open(
+    tmp_path: Path, rehearsal: Rehearsal
+) -> None:
+    archive = cloud(tmp_path, rehearsal, "openai", 9, batch_size=2, place={"max_open": 2})
+    with archive.engine() as engine:
+        assert line_of(engine).seconds is None
+        run(engine, "a/0001")
+        (took,) = engine.ledger.times.of_batches("letters", "read", "openai")
+        assert line_of(engine).seconds == 2 * took > 0
+        assert line_of(engine, now=True).seconds is None
+
+
 def test_an_unknown_price_is_said_and_not_guessed(tmp_path: Path, rehearsal: Rehearsal) -> None:
     step = read_step("openai", model="some-model-of-ours")
     archive = make(tmp_path, rehearsal, "openai", step, pages=3)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from statistics import median
 
 from ..job_settings import HfJobsSettings, JobSettings
 from ..place_settings import BedrockSettings, CloudSettings
@@ -169,6 +170,7 @@ def _at_provider(
     return replace(
         line,
         tasks=ways.tasks,
+        seconds=_waiting(engine, plan, ways, settings),
         tokens_in=_all(page.tokens_in, line.pages),
         tokens_out=_all(page.tokens_out, line.pages),
         batch=None if page.batch is None else page.batch.times(line.pages),
@@ -186,6 +188,7 @@ class _Ways:
     batched: int = 0
     called: int = 0
     tasks: int = 0
+    provider_batches: int = 0
 
 
 def _ways(
@@ -205,9 +208,19 @@ def _ways(
         ways.tasks += count * parts
         if not now and size >= max(settings.batch_from, least):
             ways.batched += size * count
+            ways.provider_batches += count * parts
         else:
             ways.called += size * count
     return ways
+
+
+def _waiting(engine: Engine, plan: StagePlan, ways: _Ways, settings: CloudSettings) -> float | None:
+    """How long the batches take, as many at once as may be open, going by earlier ones."""
+    stage = plan.stage
+    before = engine.ledger.times.of_batches(stage.recipe.name, stage.name, stage.place)
+    if not before or not ways.provider_batches:
+        return None
+    return median(before) * math.ceil(ways.provider_batches / settings.max_open)
 
 
 def _way_words(ways: _Ways, settings: CloudSettings) -> list[str]:

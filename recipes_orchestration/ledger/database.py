@@ -20,6 +20,7 @@ from .pauses import PauseBook
 from .reservations import ReservationBook
 from .runs import RunBook
 from .spend_sums import SpendBook
+from .task_times import TimesBook
 from .tasks import TaskBook
 
 __all__ = ["Ledger", "open_ledger"]
@@ -42,6 +43,7 @@ class Ledger:
         self.pauses = PauseBook(database)
         self.controls = ControlBook(database)
         self.runs = RunBook(database)
+        self.times = TimesBook(database)
         self.reservations = ReservationBook(database)
         self.spend = SpendBook(database)
         self.alerts = AlertBook(database)
