@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ..errors import ProviderError, RecipesError
-from ..ledger.controls import Control, ControlKind
+from ..ledger.controls import BY_NOW, BY_STOP, Control, ControlKind
 from ..ledger.tasks import TaskHead, TaskRow
 from ..stages import stages_of
 from .adopt import give_up
 from .engine import Engine
 
 __all__ = ["BY_NOW", "BY_STOP", "Heeded", "end_for", "heed", "steps_of_stage"]
-
-BY_STOP, BY_NOW = "stop", "now"
-"""Why a task's end was asked for: a person stopped it, or wants the rest by plain calls."""
 
 # A place that goes on with a task so many seconds after it was to end it is told so again.
 AGAIN = 120.0

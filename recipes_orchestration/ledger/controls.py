@@ -15,7 +15,11 @@ from .connection import Database, insert_into, one_at_a_time, portions
 from .tables import controls
 from .words import kept_words
 
-__all__ = ["Control", "ControlBook", "ControlKind", "Scope"]
+__all__ = ["BY_NOW", "BY_STOP", "Control", "ControlBook", "ControlKind", "Scope"]
+
+
+BY_STOP, BY_NOW = "stop", "now"
+"""Why a task's end was asked for: a person stopped it, or wants the rest by plain calls."""
 
 
 class ControlKind(StrEnum):
