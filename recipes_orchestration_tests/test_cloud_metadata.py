@@ -18,5 +18,6 @@ def test_a_materialization_says_what_its_results_cost(tmp_path: Path, rehearsal:
     said = {name: value.value for name, value in report.metadata.items()}
     assert said["model"] == MODELS["anthropic"]
     assert said["cost_usd"] == float(booking.landed_usd)
+    assert said["saved_usd"] == said["cost_usd"] != 0
     assert (said["tokens_in"], said["tokens_out"]) == (booking.tokens_in, booking.tokens_out)
     assert said["price"] == "batch"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import ROUND_UP, Decimal
 
@@ -105,9 +105,6 @@ def reserving(engine: Engine, stage: Stage, packages: Sequence[Package]) -> With
 
     def within(connection: sa.Connection, rows: Sequence[TaskRow]) -> None:
         alone(connection)
-        whole = sum(each_usd, Decimal(0))
-        for cap in caps:
-            _check(cap, committed_within(connection, cap.purse, places), whole)
         now = datetime.now(UTC)
         reserve(
             connection,
@@ -125,6 +122,11 @@ def reserving(engine: Engine, stage: Stage, packages: Sequence[Package]) -> With
                 for row, package, usd in zip(rows, packages, each_usd, strict=True)
             ],
         )
+        whole = sum(each_usd, Decimal(0))
+        for cap in caps:
+            committed = committed_within(connection, cap.purse, places)
+            before = replace(committed, reserved=committed.reserved - whole)
+            _check(cap, before, whole)  # what it raises takes back what is written here
 
     return within
 

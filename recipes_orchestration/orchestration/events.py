@@ -82,7 +82,7 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
             "held": dg.MetadataValue.int(len(at.held)),
             "rows": dg.MetadataValue.int(len(rows)),
             "seconds": dg.MetadataValue.float(round(sum((row["seconds"] for row in rows), 0.0), 3)),
-            **_spent(rows),
+            **_spent(rows, engine.ledger.spend.saved(view.recipe.name, step, view.batch)),
             **far_metadata(
                 step,
                 engine.ledger.tasks.reports(view.recipe.name, view.batch, step, at.fingerprint),
@@ -99,8 +99,11 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
     )
 
 
-def _spent(rows: Sequence[Mapping[str, Any]]) -> dict[str, dg.MetadataValue]:
-    """What the results cost, where a model of a provider gave them; so that the UI can plot it."""
+def _spent(rows: Sequence[Mapping[str, Any]], saved: Decimal) -> dict[str, dg.MetadataValue]:
+    """What the results cost, where a model of a provider gave them; so that the UI can plot it.
+
+    `saved` is what plain calls would have cost more.
+    """
     models = sorted({row["model"] for row in rows if row["model"] is not None})
     if not models:
         return {}
@@ -108,6 +111,7 @@ def _spent(rows: Sequence[Mapping[str, Any]]) -> dict[str, dg.MetadataValue]:
     return {
         "model": dg.MetadataValue.text(", ".join(models)),
         "cost_usd": dg.MetadataValue.float(float(usd)),
+        "saved_usd": dg.MetadataValue.float(float(saved)),
         "tokens_in": dg.MetadataValue.int(sum(row["tokens_in"] or 0 for row in rows)),
         "tokens_out": dg.MetadataValue.int(sum(row["tokens_out"] or 0 for row in rows)),
         "price": dg.MetadataValue.text(
