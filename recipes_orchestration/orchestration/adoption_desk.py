@@ -17,6 +17,7 @@ from ..ledger.task_rows import TaskHead, TaskState
 from .continuations import Work, Works, continuation, left_of
 from .run_tags import (
     AWAIT,
+    CAP_USD,
     ENDED,
     FOR_PERSON,
     FOR_SLOT,
@@ -102,8 +103,7 @@ class Desk:
         told = {WAITING: str(why) if not_sent else FOR_TASKS, **(tags or {})}
         if tasks:
             told[TASK] = shown_ids(task.remote_id or task.name for task in tasks)
-        if RIVALS in run.tags:
-            told[RIVALS] = run.tags[RIVALS]
+        told |= {name: run.tags[name] for name in (RIVALS, CAP_USD) if name in run.tags}
         place = tasks[0].place if tasks else run.tags.get(PLACE)
         if place:
             told[PLACE] = place

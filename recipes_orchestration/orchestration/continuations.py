@@ -13,6 +13,7 @@ from ..stages import stages_of
 from .events import step_key
 from .run_tags import (
     AWAIT,
+    CAP_USD,
     DEATHS,
     DEFERRING,
     FAILURES,
@@ -40,7 +41,7 @@ OWN_TAGS = frozenset(
         *("dagster/code_location", "dagster/will_retry", "dagster/auto_retry_run_id"),
         *("dagster/retry_number", "dagster/is_resume_retry", "dagster/is_asset_resume_retry"),
         *("dagster/failure_reason", "dagster/step_selection", "dagster/solid_selection"),
-        *(DEATHS, DEFERRING, FAILURES, PLACE, RIVALS, SINCE, STOPPED),
+        *(CAP_USD, DEATHS, DEFERRING, FAILURES, PLACE, RIVALS, SINCE, STOPPED),
         *(TASK, WAITING),
     }
 )

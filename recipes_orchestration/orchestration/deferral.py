@@ -17,6 +17,7 @@ import dagster as dg
 from ..engine.advance import Seen
 from .run_tags import (
     AWAIT,
+    CAP_USD,
     DEFERRING,
     ENDED,
     FOR_PERSON,
@@ -133,6 +134,8 @@ class Deferral:
             tags[TASK] = shown_ids(ids)
         if rivals := [task.id for task in seen.remote if task.batch != self._batch]:
             tags[RIVALS] = listed(rivals)
+        if seen.over is not None:
+            tags[CAP_USD] = str(seen.over.usd)
         if seen.waiting is not None:
             tags[SINCE] = self._run.tags.get(SINCE) or datetime.now(UTC).isoformat()
         self._tag(tags)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 
 import dagster as dg
 
+from ..engine.spending import over_cap
 from ..ledger.controls import ControlKind
 from ..ledger.task_rows import TaskHead
 from .adoption_desk import Desk
 from .run_tags import (
     AWAIT,
+    CAP_USD,
     DEFERRING,
     ENDED,
     FOR_PERSON,
@@ -76,15 +79,32 @@ def _some_can_land(desk: Desk, tasks: Iterable[TaskHead]) -> bool:
 def _give_slots(desk: Desk, runs: list[dg.DagsterRun]) -> int:
     free: dict[str, int] = {}
     given = 0
+    promised = Decimal(0)
     for run in sorted(runs, key=lambda run: run.tags.get(SINCE, "")):
         place = run.tags.get(PLACE, "")
         if place not in free:
             free[place] = _free_slots(desk, place)
-        if free[place] > 0:
+        usd = _needed_usd(run)
+        if free[place] > 0 and (usd is None or _fits(desk, run, promised + usd)):
             _let_go(desk, run)
             free[place] -= 1
             given += 1
+            promised += usd or Decimal(0)
     return given
+
+
+def _needed_usd(run: dg.DagsterRun) -> Decimal | None:
+    """What must fit under the caps for the run; None where no cap held it back."""
+    try:
+        return Decimal(run.tags[CAP_USD]) if CAP_USD in run.tags else None
+    except InvalidOperation:  # a person may write tags
+        return None
+
+
+def _fits(desk: Desk, run: dg.DagsterRun, usd: Decimal) -> bool:
+    recipes = {work.recipe for work in desk.works.of(run)}
+    project = desk.engine.project
+    return all(over_cap(desk.engine, project.recipe(name), usd) is None for name in recipes)
 
 
 def _free_slots(desk: Desk, place: str) -> int:

@@ -14,6 +14,7 @@ from dagster._core.storage.tags import (
 __all__ = [
     "AWAIT",
     "BACKFILL_ID_TAG",
+    "CAP_USD",
     "DEATHS",
     "DEFERRING",
     "ENDED",
@@ -61,6 +62,9 @@ DEFERRING = "recipes/deferring"
 """On a run that ends once its continuation is queued: `yes`; `no` when it gave that up."""
 
 YES, NO = "yes", "no"
+
+CAP_USD = "recipes/cap_usd"
+"""So many dollars must fit under the caps before the run has anything to do."""
 
 SINCE = "recipes/since"
 """Since when a slot is waited for, UTC; kept from run to run, so that the first gets the first."""
