@@ -34,4 +34,8 @@ def go_on(output: Output, sheet: Sheet) -> bool:
         return True
     tell_sheet(output, sheet)
     here = not any(line.elsewhere for line in sheet.lines)
-    return typer.confirm("Go on?", default=here)
+    try:
+        return typer.confirm("Go on?", default=here)
+    except typer.Abort:  # the input ended, or Ctrl-C
+        output.note("")
+        return False
