@@ -77,14 +77,18 @@ def set_aside(
 ) -> str:
     """The page is left out for good: nothing is sent for it and nothing waits for it; says so.
 
+    One that cannot be read is left out at every step.
+
     Raises `HeldBack` when it is out at a place, or has landed.
     """
     view, name = _held_page(engine, recipe, page_id, step)
     words = f"Set aside{f' by {by}' if by else ''}: {reason}"
-    key = view.steps[name].keys[page_id]
-    engine.ledger.holds.clear(recipe.name, step=name, page_id=page_id)
-    where = (recipe.name, name, recipe.source, view.batch, page_id, key)
-    engine.ledger.holds.failed_many([Failure(*where, ASIDE, words, hold=True)])
+    names = list(view.steps) if view.pages[page_id].problem else [name]
+    for each in names:
+        key = view.steps[each].keys[page_id]
+        engine.ledger.holds.clear(recipe.name, step=each, page_id=page_id)
+        where = (recipe.name, each, recipe.source, view.batch, page_id, key)
+        engine.ledger.holds.failed_many([Failure(*where, ASIDE, words, hold=True)])
     return f"{shown(page_id)} is set aside at {name}: {reason}"
 
 
