@@ -14,6 +14,7 @@ from ..runner.work import FailureKind
 from ..stages import Stage
 from .adopt import Adopted, adopt, give_up
 from .collecting import collecting_rarely
+from .deadlines import keep_deadlines
 from .engine import Engine
 from .heeding import heed
 from .look import BatchView, PageState, look
@@ -78,6 +79,7 @@ def _advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str], n
     chosen = tuple(step.name for step in stage.steps if not steps or step.name in steps)
     place = engine.place(stage.place)
     tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
+    keep_deadlines(engine, tasks)
     if heed(engine, tasks).tasks:
         tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
     adopted = adopt(engine, tasks)

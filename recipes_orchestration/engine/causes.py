@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from ..ledger.alerts import AlertKind, Cause
+from ..ledger.controls import BY_NOW
 from ..ledger.holds import HeldFor
 from ..ledger.pauses import Pause
 from ..ledger.tasks import TaskHead, TaskState
 from .engine import Engine
+from .land import DEADLINE
 from .spending import OverCap, caps_of, committed_to
 
 __all__ = ["FOUND", "LONG_WAIT", "find_causes", "note_over_cap"]
@@ -23,9 +25,6 @@ LONG_WAIT = timedelta(hours=12)
 
 # A place that takes work again by itself sooner than this is nothing to tell a person.
 SHORT_PAUSE = timedelta(minutes=10)
-
-DEADLINE = "deadline"
-"""Why a task's end was asked for: its step's deadline has passed."""
 
 
 def find_causes(engine: Engine, now: datetime | None = None) -> list[Cause]:
@@ -115,7 +114,7 @@ def _waiting(heads: Iterable[TaskHead], now: datetime) -> Iterable[Cause]:
 
 def _deadlines(engine: Engine, heads: Iterable[TaskHead]) -> Iterable[Cause]:
     """Those that passed and whose tasks are still to end; they were told of as they passed."""
-    stopped = {(head.recipe, head.stage) for head in heads if head.stopped == DEADLINE}
+    stopped = {(head.recipe, head.stage) for head in heads if head.stopped in (DEADLINE, BY_NOW)}
     for alert in engine.ledger.alerts.open([AlertKind.DEADLINE]) if stopped else ():
         _, recipe, stage, _ = alert.cause.split("/", 3)
         if (recipe, stage) in stopped:

@@ -15,15 +15,25 @@ from ..place_settings import CloudSettings
 from ..places.place import Chunk
 from ..recipe import page_key
 from ..runner.work import CUT_SHORT, UNANSWERED, FailureKind, Outcome
+from ..runner.work import Failure as PageFailure
 from .engine import Engine
 
-__all__ = ["CUT_SHORT_TRIES", "TaskPages", "land_chunk"]
+__all__ = ["CUT_SHORT_TRIES", "DEADLINE", "TaskPages", "land_chunk"]
 
 CUT_SHORT_TRIES = 3
 """A page whose job ended without it goes so often in all, then it is held."""
 
+DEADLINE = "deadline"
+"""Why a task's end was asked for: its step's deadline has passed."""
+
 # Failures that no page is to blame for: no attempt is counted.
 _UNCOUNTED = (FailureKind.ACCOUNT, FailureKind.STOPPED)
+
+
+# What becomes of pages whose task is ended before it came to them.
+_CUT_OFF = frozenset(
+    {*UNANSWERED, FailureKind.CANCELLED, FailureKind.MISSING, FailureKind.NODE, FailureKind.STOPPED}
+)
 
 
 @dataclass(frozen=True)
@@ -134,7 +144,7 @@ def _failures(
     rows: list[Failure] = []
     for outcome in failed:
         assert outcome.failure is not None
-        kind = outcome.failure.kind
+        kind, words = _judged(task, outcome.failure)
         if kind in _UNCOUNTED:
             continue
         sha256 = pages.sha_of[outcome.page_id]
@@ -152,12 +162,19 @@ def _failures(
                     page_id=page_id,
                     key=key,
                     reason=kind.value,
-                    words=outcome.failure.words,
+                    words=words,
                     hold=_is_held(engine, task, kind, attempts),
                     task=task.name,
                 )
             )
     return rows
+
+
+def _judged(task: TaskRow, failure: PageFailure) -> tuple[FailureKind, str]:
+    """The kind of a failure and its words: what a deadline cut short failed for that reason."""
+    if task.stopped != DEADLINE or failure.kind not in _CUT_OFF:
+        return failure.kind, failure.words
+    return FailureKind.DEADLINE, f"The step's deadline passed before it was done. {failure.words}"
 
 
 def _is_held(engine: Engine, task: TaskRow, kind: FailureKind, attempts: int) -> bool:
@@ -167,6 +184,6 @@ def _is_held(engine: Engine, task: TaskRow, kind: FailureKind, attempts: int) ->
         # Its task ended before the page was done, and each further one may have more time or
         # memory.
         tries = max(tries, CUT_SHORT_TRIES)
-    if kind is FailureKind.UNREADABLE or attempts >= tries:
+    if kind in (FailureKind.UNREADABLE, FailureKind.DEADLINE) or attempts >= tries:
         return True
     return kind in UNANSWERED and engine.on_expired(task.place) == "hold"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..errors import RecipesError
 from ..ledger.tasks import TaskHead, TaskState
 from ..places.place import State
+from .deadlines import keep_deadlines
 from .engine import Engine
 from .heeding import heed
 from .standing import standings
@@ -28,10 +29,12 @@ def poll_open(engine: Engine, *, skip: Collection[str] = ()) -> dict[str, Polled
     """Every open task that lives on without a process of ours, by its id, but those to skip.
 
     One call a place, or as few as its API allows. What has ended is written into the ledger, what
-    never was is dropped; nothing is landed. What a person stopped meanwhile is ended.
+    never was is dropped; nothing is landed. What a person stopped meanwhile, or
+    whose deadline has passed, is ended.
     """
     heads = [head for head in engine.ledger.tasks.heads() if _lives_on(engine, head)]
     asked = [head for head in heads if head.id not in skip]
+    keep_deadlines(engine, asked)
     heed(engine, asked)
     polled: dict[str, Polled] = {}
     ended: dict[str, str] = {}

@@ -72,6 +72,16 @@ class TaskWatch:
             found = connection.execute(query).all()
         return [report for report, steps in found if report and steps.get(step) == fingerprint]
 
+    def sent_before(self, recipe: str, stage: str, batch: str, moment: datetime) -> datetime | None:
+        """When the last of the batch's tasks was sent that were sent before the moment."""
+        query = (
+            sa.select(sa.func.max(tasks.c.sent_at))
+            .where(tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.batch == batch)
+            .where(tasks.c.sent_at < moment)
+        )
+        with self._database.reading() as connection:
+            return connection.scalar(query)
+
     def release(self, recipe: str, stage: str | None = None, batch: str | None = None) -> int:
         """Held tasks of the recipe are asked about again; gives how many."""
         asked = {"recipe": recipe, "stage": stage, "batch": batch}

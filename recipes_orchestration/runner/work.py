@@ -40,6 +40,7 @@ class FailureKind(StrEnum):
     NODE = "node"  # the place ended its task: preempted, a node that failed, lost
     MISSING = "missing"  # the batch ended and has no line for this request
     ACCOUNT = "account"  # the account's: the place is paused and no attempt is counted
+    DEADLINE = "deadline"  # the step's deadline passed before it was answered: held
     STOPPED = "stopped"  # a person stopped it: no attempt is counted
 
 
