@@ -13,6 +13,7 @@ from ..places.place import Chunk, Package, Place, Sought
 from ..runner.work import UNANSWERED
 from ..stages import Stage
 from .beat import beating
+from .causes import note_over_cap
 from .engine import Engine
 from .gates import Gate, gate
 from .land import land_chunk
@@ -188,6 +189,7 @@ def _send_group(
         tasks = prepare(engine, stage, view, works, packages)
     except OverCap as over:
         engine.over_cap[stage.recipe.name, stage.name, view.batch, len(part)] = over.usd
+        note_over_cap(engine, stage.recipe.name, over)
         sending.capped(over)
         return
     if tasks is NO_SLOT:
