@@ -1,4 +1,7 @@
-"""Garbage collection while many pages are held: rarely, as it looks through all of them."""
+"""Garbage collection while many pages are held: rarely, as it looks through all of them.
+
+What was there before is left out of it meanwhile: mostly modules, which stay.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,8 @@ def collecting_rarely() -> Generator[None]:
         _before.append(before)
         if 0 < before[0] < _NEW_OBJECTS:
             gc.set_threshold(_NEW_OBJECTS, before[1], _LOOKS)
+        if len(_before) == 1:
+            gc.freeze()
     try:
         yield
     finally:
@@ -35,3 +40,4 @@ def collecting_rarely() -> Generator[None]:
             _before.pop()
             if not _before:
                 gc.set_threshold(*first)
+                gc.unfreeze()

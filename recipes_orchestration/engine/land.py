@@ -105,30 +105,45 @@ def _results(
         if outcome.failure is not None:
             continue
         sha256 = pages.sha_of[outcome.page_id]
-        for page_id in pages.with_sha(sha256):
-            key = page_key(task.fingerprints[outcome.step], sha256)
-            by_step[outcome.step].append(_result(task, outcome, page_id, key, now))
+        key = page_key(task.fingerprints[outcome.step], sha256)
+        result = _result(task, outcome, key, now)
+        by_step[outcome.step] += [
+            result if page_id == outcome.page_id else _twin(result, page_id)
+            for page_id in pages.with_sha(sha256)
+        ]
     return by_step
 
 
-def _result(task: TaskRow, outcome: Outcome, page_id: str, key: str, now: datetime) -> Result:
-    # Work done once is counted once: the twins cost nothing.
-    own = page_id == outcome.page_id
-    spent = outcome.spent
-    usd = None if spent is None else spent.usd
+def _result(task: TaskRow, outcome: Outcome, key: str, now: datetime) -> Result:
+    page_id, _, seconds, value, _, spent = outcome
+    if spent is None:
+        return Result(page_id, key, value, seconds, task.name, now)
+    model, tokens_in, tokens_out, cached, usd, basis = spent
     return Result(
+        page_id,
+        key,
+        value,
+        seconds,
+        task.name,
+        now,
+        model,
+        tokens_in,
+        tokens_out,
+        usd,
+        cached,
+        basis,
+    )
+
+
+def _twin(result: Result, page_id: str) -> Result:
+    """The result for a page of equal bytes. Work done once is counted once: it cost nothing."""
+    return result._replace(
         page_id=page_id,
-        key=key,
-        value=outcome.value,
-        seconds=outcome.seconds if own else 0.0,
-        task=task.name,
-        landed_at=now,
-        model=None if spent is None else spent.model,
-        tokens_in=spent.tokens_in if spent and own else None,
-        tokens_out=spent.tokens_out if spent and own else None,
-        tokens_cached=spent.tokens_cached if spent and own else None,
-        cost_usd=usd if own or usd is None else Decimal(0),
-        price=None if spent is None else spent.basis,
+        seconds=0.0,
+        tokens_in=None,
+        tokens_out=None,
+        tokens_cached=None,
+        cost_usd=None if result.cost_usd is None else Decimal(0),
     )
 
 

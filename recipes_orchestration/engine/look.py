@@ -147,17 +147,18 @@ def judge_batch(
         view.kept = len(done)
         open_pages = in_tasks.get((step.name, fingerprint), frozenset())
         states_of_needs = [views[need].states for need in step.needs]
-        for page in present.values():
-            key = page_key(fingerprint, page.sha256)
-            view.keys[page.page_id] = key
-            hold = attempts.get((page.page_id, step.name, key)) if attempts else None
-            if (page.page_id, key) in done:
-                state = PageState.LANDED
-            elif hold is not None and hold.held and hold.reason == ASIDE:
+        view.keys = {
+            page_id: page_key(fingerprint, page.sha256) for page_id, page in present.items()
+        }
+        for page_id, key in view.keys.items():
+            if (page_id, key) in done:
+                view.states[page_id] = PageState.LANDED
+                continue
+            page = present[page_id]
+            hold = attempts.get((page_id, step.name, key)) if attempts else None
+            if hold is not None and hold.held and hold.reason == ASIDE:
                 state = PageState.HELD
-                view.held.append(
-                    HeldPage(page.page_id, step.name, hold.words, step.name, aside=True)
-                )
+                view.held.append(HeldPage(page_id, step.name, hold.words, step.name, aside=True))
             elif page.problem:
                 state = PageState.HELD
                 view.held.append(HeldPage(page.page_id, step.name, page.problem, PAGE))
@@ -176,7 +177,7 @@ def judge_batch(
                     state = PageState.TODO
                 else:
                     state = PageState.WAITING
-            view.states[page.page_id] = state
+            view.states[page_id] = state
         views[step.name] = view
     return BatchView(recipe, recipe.source, batch, present, views)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -105,8 +104,7 @@ def _take(
     for page_id in pages:
         row = by_key.get(view.steps[step].keys[page_id])
         if row is not None and page_id not in found:
-            found[page_id] = replace(
-                row,
+            found[page_id] = row._replace(
                 page_id=page_id,
                 seconds=0.0,
                 cost_usd=None if row.cost_usd is None else Decimal(0),

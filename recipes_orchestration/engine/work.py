@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, overload
 
 from ..ledger.pages import PageRow
 from ..ledger.tasks import TaskRow
 from ..library.paths import batch_path
 from ..places.place import Package, Sent
-from ..recipe import Step, page_key
+from ..recipe import Step
 from ..runner.work import PageWork, TaskSpec
 from ..stages import Stage
 from .engine import Engine
 from .look import BatchView
+from .needs import Needs
 
 __all__ = ["LibraryAnswers", "sent_record", "sent_task", "task_spec"]
 
@@ -46,7 +47,8 @@ def task_spec(
         shas={page_id: view.pages[page_id].sha256 for page_id in work},
         fingerprints={name: step.fingerprint for name, step in view.steps.items()},
     )
-    spec = _spec(engine, wanted, view.pages, fetch=True)
+    pages = tuple(_pages(engine, wanted, view.pages, fetch=True))
+    spec = _task_spec(engine, view.source, view.batch, stage.steps, pages)
     # At a provider the place is not opened: an estimate needs none of its keys.
     if stage.steps[0].provider is not None or engine.place(stage.place).ends_here(None):
         return spec
@@ -124,20 +126,53 @@ def sent_task(engine: Engine, task: TaskRow) -> Sent:
 
 
 def _sent_spec(engine: Engine, task: TaskRow, record: Mapping[str, Any]) -> TaskSpec:
+    steps = tuple(_step(values) for values in record["steps"])
+    pages = _LaterPages(partial(_sent_pages, engine, task, record, steps))
+    return _task_spec(engine, task.source, task.batch, steps, pages)
+
+
+def _sent_pages(
+    engine: Engine, task: TaskRow, record: Mapping[str, Any], steps: tuple[Step, ...]
+) -> list[PageWork]:
     rows = engine.ledger.pages.in_batch(task.source, task.batch)
     pages = {row.page_id: row for row in rows}
     chains = record.get("chains", {})
-    steps = tuple(task.fingerprints)
+    all_steps = tuple(task.fingerprints)
     work = _Work(
         source=task.source,
         recipe=task.recipe,
         batch=task.batch,
-        steps=tuple(_step(values) for values in record["steps"]),
-        chains={page: tuple(chains.get(page, steps)) for page in task.calls or {} if page in pages},
+        steps=steps,
+        chains={
+            page: tuple(chains.get(page, all_steps)) for page in task.calls or {} if page in pages
+        },
         shas=dict(task.pages),
         fingerprints={**record["needs"], **task.fingerprints},
     )
-    return _spec(engine, work, pages, fetch=False)
+    return _pages(engine, work, pages, fetch=False)
+
+
+class _LaterPages(Sequence[PageWork]):
+    """The pages of a task, read when they are first asked for: most answers are read without."""
+
+    def __init__(self, read: Callable[[], list[PageWork]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _pages(self) -> list[PageWork]:
+        return self._read()
+
+    @overload
+    def __getitem__(self, index: int) -> PageWork: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PageWork]: ...
+
+    def __getitem__(self, index: int | slice) -> PageWork | Sequence[PageWork]:
+        return self._pages[index]
+
+    def __len__(self) -> int:
+        return len(self._pages)
 
 
 @dataclass(frozen=True)
@@ -172,10 +207,17 @@ def _step(values: Mapping[str, Any]) -> Step:
     return Step(**fields)
 
 
-def _spec(engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bool) -> TaskSpec:
+def _pages(
+    engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bool
+) -> list[PageWork]:
     """`fetch`: the work is to be sent, so that what no other process can read is read here."""
-    needs = _Needs(engine, work)
+    needs = Needs(
+        engine, work.recipe, work.batch, work.steps, work.chains, work.shas, work.fingerprints
+    )
+    # Other processes are given the values themselves; a provider is asked about one page at a time.
+    whole = fetch and any(step.provider is None for step in work.steps)
     reader = engine.source(work.source).reader
+    read = reader.read if reader.in_process and fetch else None
     pages: list[PageWork] = []
     seen: set[str] = set()
     for page_id, chain in work.chains.items():
@@ -184,69 +226,21 @@ def _spec(engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bo
             continue
         seen.add(sha256)
         row = rows[page_id]
-        pages.append(
-            PageWork(
-                page_id=page_id,
-                sha256=sha256,
-                file=row.file,
-                frame=row.frame,
-                steps=chain,
-                needs=needs.values.get(page_id, {}) if fetch else _LaterNeeds(needs, page_id),
-                data=reader.read(row.file) if reader.in_process and fetch else None,
-            )
-        )
+        known = dict(needs.of(page_id)) if whole else needs.of(page_id)
+        data = None if read is None else read(row.file)
+        pages.append(PageWork(page_id, sha256, row.file, row.frame, chain, known, data))
+    return pages
+
+
+def _task_spec(
+    engine: Engine, source: str, batch: str, steps: tuple[Step, ...], pages: Sequence[PageWork]
+) -> TaskSpec:
     return TaskSpec(
-        steps=work.steps,
-        pages=tuple(pages),
-        reader=reader,
+        steps=steps,
+        pages=pages,
+        reader=engine.source(source).reader,
         import_path=str(engine.project.folder),
         max_pixels=engine.project.limits.max_pixels,
         page_timeout=engine.project.limits.page_timeout,
-        folder=batch_path(work.source, work.batch),
+        folder=batch_path(source, batch),
     )
-
-
-@dataclass(frozen=True)
-class _Needs:
-    """The landed values that work needs, by page and step, read when they are first asked for."""
-
-    engine: Engine
-    work: _Work
-
-    @cached_property
-    def values(self) -> dict[str, dict[str, object]]:
-        return _landed_needs(self.engine, self.work)
-
-
-@dataclass(frozen=True, slots=True)
-class _LaterNeeds(Mapping[str, Any]):
-    """The values of one page. Most answers are read without any."""
-
-    needs: _Needs
-    page_id: str
-
-    def __getitem__(self, step: str) -> Any:
-        return self.needs.values.get(self.page_id, {})[step]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.needs.values.get(self.page_id, {}))
-
-    def __len__(self) -> int:
-        return len(self.needs.values.get(self.page_id, {}))
-
-
-def _landed_needs(engine: Engine, work: _Work) -> dict[str, dict[str, object]]:
-    needs_of = {step.name: step.needs for step in work.steps}
-    wanted: dict[str, set[tuple[str, str]]] = {}
-    for page_id, chain in work.chains.items():
-        for step in chain:
-            for need in needs_of[step]:
-                if need not in chain:
-                    key = page_key(work.fingerprints[need], work.shas[page_id])
-                    wanted.setdefault(need, set()).add((page_id, key))
-    values: dict[str, dict[str, object]] = {}
-    for need, pairs in wanted.items():
-        found = engine.library.values(work.recipe, need, work.batch, pairs)
-        for (page_id, _), value in found.items():
-            values.setdefault(page_id, {})[need] = value
-    return values

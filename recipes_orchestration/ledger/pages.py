@@ -167,15 +167,21 @@ class PageBook:
         wanted = set(sha256s)
         if not wanted:
             return {}
-        # The batch's hashes are joined in the database: they need not travel there and back.
+        # The batch's hashes are joined in the database: they need not travel there and back. First
+        # the pages of equal hash alone, which are few as a rule.
         own = sa.select(batches.c.id).where(batches.c.source == beside[0])
         own = own.where(batches.c.key == beside[1]).scalar_subquery()
-        here = pages.alias()
+        here, there = pages.alias(), pages.alias()
+        equal = (
+            sa.select(there.c.id)
+            .select_from(here)
+            .join(there, sa.and_(there.c.sha256 == here.c.sha256, there.c.id != here.c.id))
+            .where(here.c.batch_id == own)
+        )
         query = (
             sa.select(pages.c.sha256, pages.c.source, batches.c.key, pages.c.page_id)
             .join(batches, pages.c.batch_id == batches.c.id)
-            .where(pages.c.sha256.in_(sa.select(here.c.sha256).where(here.c.batch_id == own)))
-            .where(pages.c.batch_id != own)
+            .where(pages.c.id.in_(equal), pages.c.batch_id != own)
             .order_by(pages.c.source, batches.c.folder, batches.c.number, pages.c.position)
         )
         answer: dict[str, list[tuple[str, str, str]]] = {}
@@ -206,7 +212,7 @@ class PageBook:
             .order_by(*order)
         )
         with self._database.reading() as connection:
-            return [page_row(row) for row in connection.execute(query)]
+            return list(map(page_row, connection.execute(query).all()))
 
 
 def _by_pages(rows: Sequence[BatchRow]) -> Iterator[list[BatchRow]]:

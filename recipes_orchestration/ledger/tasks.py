@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import LedgerError
-from .connection import portions
+from .connection import among
 from .reservations import release
 from .tables import batches, claims, pages, tasks
 from .task_rows import (
@@ -142,12 +142,10 @@ class TaskBook(TaskWatch):
 
     def claimed(self, keys: Collection[str]) -> dict[str, str]:
         """The task id by key, for those of the keys that an open task holds."""
-        answer: dict[str, str] = {}
         with self._database.reading() as connection:
-            for portion in portions(sorted(set(keys))):
-                query = sa.select(claims.c.key, claims.c.task_id).where(claims.c.key.in_(portion))
-                answer.update(connection.execute(query).all())
-        return answer
+            query = sa.select(claims.c.key, claims.c.task_id)
+            query = query.where(among(connection, claims.c.key, keys))
+            return dict(connection.execute(query).all())
 
     def sent(self, id: str, remote_id: str) -> bool:
         """The place has taken the task and calls it `remote_id`.

@@ -18,16 +18,20 @@ __all__ = ["compact"]
 
 _TASK = "compact"
 _ORDER = ("page_id", "key", "landed_at", "task")
+# A file of so many rows is read as quickly by itself as in a larger one.
+_LARGE_ROWS = 1000
 
 
 def compact(store: Store, folder: str, recipe: str, step: str, batch: str) -> None:
-    """Writes one file with the rows that count of all files in a folder, then removes those.
+    """Writes one file with the rows that count of the small files in a folder, then removes those.
 
     Memory is that of one row group and the pairs. Two at once are harmless: each removes only
     files whose rows are in the one it wrote, and a name always stands for the same rows.
     Raises `VanishedError` when another one was faster.
     """
     names = store.names(folder)
+    if len(names) > 1:
+        names = _small(store, folder, names)
     if len(names) < 2:
         return
     chosen = _chosen_rows(store, folder, names)
@@ -43,6 +47,11 @@ def compact(store: Store, folder: str, recipe: str, step: str, batch: str) -> No
     store.put(folder, whole, write)
     _verify(store, folder, whole, sum(len(rows) for rows in chosen.values()))
     store.remove(folder, list(names))
+
+
+def _small(store: Store, folder: str, names: dict[str, int]) -> dict[str, int]:
+    rows = {name: file.metadata.num_rows for name, file in store.files(folder, names)}
+    return {name: size for name, size in names.items() if rows[name] < _LARGE_ROWS}
 
 
 def _chosen_rows(store: Store, folder: str, names: dict[str, int]) -> dict[str, list[int]]:

@@ -34,6 +34,7 @@ from .results import (
 from .store import Store, VanishedError
 from .store_local import LocalStore
 from .store_remote import RemoteStore
+from .values import LandedValues
 
 __all__ = ["Library"]
 
@@ -143,17 +144,18 @@ class Library:
         self, recipe: str, step: str, batch: str, pairs: Collection[Pair]
     ) -> dict[Pair, Any]:
         """The values of those of the pairs that have landed."""
-        table = self.table(recipe, step, batch, (*_PAIR, "value"))
-        wanted = set(pairs)
+        table = only_pairs(self.table(recipe, step, batch, (*_PAIR, "value")), pairs)
         found: dict[Pair, Any] = {}
         # A few at a time: the texts of thousands of pages would be held beside their values.
         for start in range(0, table.num_rows, _ROWS):
             part = table.slice(start, _ROWS)
             texts = part.column("value").to_pylist()
-            for pair, text in zip(pairs_of(part), texts, strict=True):
-                if pair in wanted:
-                    found[pair] = value_of(text)
+            found.update(zip(pairs_of(part), map(value_of, texts), strict=True))
         return found
+
+    def lookup(self, recipe: str, step: str, batch: str, pairs: Collection[Pair]) -> LandedValues:
+        """As `values`, each made when it is asked for."""
+        return LandedValues(self.table(recipe, step, batch, (*_PAIR, "value")), pairs)
 
     def rows(self, recipe: str, step: str, batch: str, pairs: Collection[Pair]) -> list[Result]:
         """The results of those of the pairs that have landed, sorted by page id and key."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 from ..errors import RecipesError, StepError
@@ -63,7 +63,6 @@ class Reading:
 
     def __post_init__(self) -> None:
         self._group = group_from(self.sent.group)
-        self._works = {work.page_id: work for work in self.sent.spec.pages}
         # Tuples of texts cost the garbage collector nothing, and most calls have one page.
         self._pages: dict[str, tuple[str] | list[str]] = {}
         for page_id, call_id in self.sent.calls.items():
@@ -76,6 +75,11 @@ class Reading:
         self._costs = Costs(
             self.asker.provider, self._group, self.mode, self.prices, self.sent.sent_at
         )
+
+    @cached_property
+    def works(self) -> Mapping[str, PageWork]:
+        """The pages with all that is known of them; most answers are read without."""
+        return {work.page_id: work for work in self.sent.spec.pages}
 
     @property
     def mode(self) -> str:
@@ -169,14 +173,10 @@ class Reading:
             if (failure := self._unfinished(answer)) is not None:
                 outcomes = [self._failed(page_id, failure, free(spent)) for page_id in pages]
                 return _carried(spent, outcomes)
-        works = [self._works[page_id] for page_id in pages if page_id in self._works]
-        if not works:
-            return [self._failed(pages[0], Failure(FailureKind.ANSWER, "Its page is gone."), spent)]
-        if len(works) == 1:
-            return [self._value(line, response, answer, works[0], spent)]
-        return _carried(
-            spent, [self._value(line, response, answer, work, free(spent)) for work in works]
-        )
+        if len(pages) == 1:
+            return [self._value(line, response, answer, pages[0], spent)]
+        outcomes = [self._value(line, response, answer, page, free(spent)) for page in pages]
+        return _carried(spent, outcomes)
 
     def _unfinished(self, answer: Answer) -> Failure | None:
         """Why an answer is no result whatever it says.
@@ -193,30 +193,19 @@ class Reading:
         line: Line,
         response: Mapping[str, Any],
         answer: Answer | None,
-        work: PageWork,
+        page_id: str,
         spent: Spent,
     ) -> Outcome:
         """What the step makes of an answer on one page. `spent` is without its live calls."""
-        page_id = work.page_id
         heard: list[LiveCall] = []
-
-        def hear(call: LiveCall) -> None:
-            heard.append(call)
-            self.live.add(page_id, call)
-
         value: Any = None
         failure: Failure | None = None
         try:
             if self.asker.operation.parse is not None and answer is not None:
-                value = self.asker.operation.parse(answer, self.asker.context(work))
+                context = self.asker.context(_LaterNeeds(self, page_id))
+                value = self.asker.operation.parse(answer, context)
             else:
-                body = canonical_json(response).encode()
-                before = self.live.of(page_id)
-                answers = {kept.id: (kept.call.status, kept.call.body) for kept in before}
-                answers[line.id] = (200, body)
-                heard += [kept.call for kept in before]
-                function = partial(self.asker.function, work)
-                value = self.asker.recorder.replay(function, answers, hear).value
+                value = self._replayed(line, response, page_id, heard)
             check_value(value)
         except RecipesError as error:
             failure = Failure(FailureKind.ANSWER, str(error))
@@ -229,15 +218,56 @@ class Reading:
             return self._failed(page_id, failure, spent)
         return Outcome(page_id, self._step, 0.0, value=value, spent=spent)
 
+    def _replayed(
+        self, line: Line, response: Mapping[str, Any], page_id: str, heard: list[LiveCall]
+    ) -> Any:
+        """What the step's own code makes of an answer. `heard` is given the page's live calls."""
+        work = self.works.get(page_id)
+        if work is None:
+            raise StepError("Its page is gone.")
+
+        def hear(call: LiveCall) -> None:
+            heard.append(call)
+            self.live.add(page_id, call)
+
+        before = self.live.of(page_id)
+        answers = {kept.id: (kept.call.status, kept.call.body) for kept in before}
+        answers[line.id] = (200, canonical_json(response).encode())
+        heard += [kept.call for kept in before]
+        return self.asker.recorder.replay(partial(self.asker.function, work), answers, hear).value
+
     def _failed(self, page_id: str, failure: Failure, spent: Spent | None = None) -> Outcome:
         return Outcome(page_id, self._step, 0.0, failure=failure, spent=spent)
+
+
+class _LaterNeeds(Mapping[str, Any]):
+    """The values that one page needs, read when they are first asked for."""
+
+    __slots__ = ("_page_id", "_reading")
+
+    def __init__(self, reading: Reading, page_id: str) -> None:
+        self._reading = reading
+        self._page_id = page_id
+
+    def __getitem__(self, step: str) -> Any:
+        return self._values()[step]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values())
+
+    def __len__(self) -> int:
+        return len(self._values())
+
+    def _values(self) -> Mapping[str, Any]:
+        work = self._reading.works.get(self._page_id)
+        return {} if work is None else work.needs
 
 
 def _carried(spent: Spent, outcomes: list[Outcome]) -> list[Outcome]:
     """The outcomes of one call, its cost on the first that is a result, else on the first."""
     best = next((at for at, each in enumerate(outcomes) if each.failure is None), 0)
     return [
-        replace(each, spent=plus(spent, each.spent) if each.spent else spent)
+        each._replace(spent=plus(spent, each.spent) if each.spent else spent)
         if at == best
         else each
         for at, each in enumerate(outcomes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -23,14 +23,13 @@ __all__ = ["Costs", "free", "plus"]
 def free(spent: Spent) -> Spent:
     """The same answer for another page: asked once and paid once."""
     usd = None if spent.usd is None else Decimal(0)
-    return replace(spent, tokens_in=0, tokens_out=0, tokens_cached=0, usd=usd)
+    return spent._replace(tokens_in=0, tokens_out=0, tokens_cached=0, usd=usd)
 
 
 def plus(spent: Spent, more: Spent) -> Spent:
     """Both costs together, under the model and basis of the first."""
     unknown = spent.usd is None and more.usd is None
-    return replace(
-        spent,
+    return spent._replace(
         tokens_in=spent.tokens_in + more.tokens_in,
         tokens_out=spent.tokens_out + more.tokens_out,
         tokens_cached=spent.tokens_cached + more.tokens_cached,
@@ -66,14 +65,9 @@ class Costs:
         if batched and price.usd is not None:
             plain = self._price(group, answer, batch=False).usd
             self._saved += Decimal(0) if plain is None else plain - price.usd
-        return Spent(
-            model=answer.model or group.model,
-            tokens_in=answer.usage.tokens_in,
-            tokens_out=answer.usage.tokens_out,
-            tokens_cached=answer.usage.tokens_cached,
-            usd=price.usd,
-            basis=price.basis,
-        )
+        tokens_in, tokens_out, tokens_cached, _ = answer.usage
+        model = answer.model or group.model
+        return Spent(model, tokens_in, tokens_out, tokens_cached, price.usd, price.basis)
 
     def _price(self, group: Group, answer: Answer, *, batch: bool) -> Price:
         return price_of(

@@ -7,7 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class LiveAnswers:
             "page": page_id,
             "id": call.call.id,
             "provider": call.call.provider,
-            "group": asdict(call.call.group),
+            "group": call.call.group._asdict(),
             "status": call.status,
             "body": call.body.decode("latin-1"),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..providers.provider import BatchLimits, Call, Group
@@ -20,7 +20,7 @@ MODE = "mode"
 
 def group_of(part: SpoolPart, mode: str) -> dict[str, object]:
     """What must be remembered of a part so that its answers can be read."""
-    return {**asdict(part.group), MODE: mode}
+    return {**part.group._asdict(), MODE: mode}
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -85,21 +85,14 @@ class Asker:
                 for future in ahead:
                     future.cancel()
 
-    def context(self, work: PageWork, clients: Clients | None = None) -> Context:
+    def context(self, needs: Mapping[str, Any], clients: Clients | None = None) -> Context:
         """What the operation is given beside the page."""
-        return Context(
-            step=self.step.name,
-            params=self.step.params,
-            # A declared step takes any mapping, and its answer is read without most of them.
-            needs=dict(work.needs) if self.operation.parse is None else work.needs,
-            model=self.step.model,
-            prompt=self.step.prompt,
-            clients=clients,
-        )
+        step = self.step
+        return Context(step.name, step.params, needs, step.model, step.prompt, clients)
 
     def function(self, work: PageWork, clients: Clients) -> Any:
         """What a Python step's own code gives on the page."""
-        return self.operation.function(self._page(work), self.context(work, clients))
+        return self.operation.function(self._page(work), self.context(dict(work.needs), clients))
 
     def _turn(self, works: Sequence[PageWork]) -> list[tuple[PageWork, Call | Outcome]]:
         return [(work, self._call(work)) for work in works]
@@ -108,7 +101,7 @@ class Asker:
         try:
             if self.operation.ask is None:
                 return self.recorder.capture(partial(self.function, work))
-            ask = self.operation.ask(self._page(work), self.context(work))
+            ask = self.operation.ask(self._page(work), self.context(dict(work.needs)))
             return self.provider.call(ask, self.step.model or "")
         except Ready as ready:
             return Outcome(work.page_id, self.step.name, 0.0, value=ready.value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..steps.ask import Usage
 
@@ -43,8 +43,7 @@ class ModelPrices:
     batch_share: Decimal = _ASSUMED_SHARE
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """Dollars, and where they come from; `usd` is None when nobody knows a price."""
 
     usd: Decimal | None
@@ -100,7 +99,7 @@ def price_of(
     if own is not None:
         rates = _own(own, batch)
     else:
-        when = at.astimezone(UTC) if at.tzinfo is not None else at
+        when = at if at.tzinfo in (UTC, None) else at.astimezone(UTC)
         found = _listed(provider, model, when.date(), batch)
         if found is None:
             return _UNKNOWN

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..steps.ask import Answer, Ask, EmbedAsk
 
@@ -24,8 +25,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """What all calls of one provider batch must share.
 
     `route` is the path of the call such as `/v1/messages`, `betas` are Anthropic's beta names,
@@ -37,20 +37,29 @@ class Group:
     betas: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+@lru_cache(maxsize=64)
+def _head(provider: str, group: Group) -> bytes:
+    """What is hashed before a call's body."""
+    return "\n".join([provider, group.route, group.model, *group.betas, ""]).encode()
+
+
+class Call(NamedTuple):
     """One request to a model, as it would be sent by itself. `body` is its JSON, in UTF-8."""
 
     provider: str
     group: Group
-    body: bytes = field(repr=False)
+    body: bytes
+
+    def __repr__(self) -> str:
+        """Without the body: it has the page in it."""
+        return f"Call({self.provider!r}, {self.group!r}, {len(self.body)} bytes)"
 
     @property
     def id(self) -> str:
         """What names the call in a batch: 32 hexadecimal digits, equal for equal calls."""
-        group = self.group
-        head = "\n".join([self.provider, group.route, group.model, *group.betas, ""])
-        return hashlib.sha256(head.encode() + self.body).hexdigest()[:32]
+        digest = hashlib.sha256(_head(self.provider, self.group))
+        digest.update(self.body)
+        return digest.hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -103,8 +112,7 @@ class LineKind(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One result line: `response` is the body that a plain call would have given.
 
     `words` is the provider's reason when it is not SUCCEEDED. `account`: the reason lies with the
@@ -113,9 +121,13 @@ class Line:
 
     id: str
     kind: LineKind
-    response: Mapping[str, Any] | None = field(default=None, repr=False)
+    response: Mapping[str, Any] | None = None
     words: str = ""
     account: bool = False
+
+    def __repr__(self) -> str:
+        """Without the response."""
+        return f"Line({self.id!r}, {self.kind!r}, {self.words!r}, account={self.account})"
 
 
 class Provider(Protocol):

@@ -184,10 +184,12 @@ def _is_plain_text(value: Any) -> bool:
         return False
     size = 0
     for name, each in value.items():
-        if type(name) is not str or type(each) is not str or not each.isascii():
+        if type(name) is not str or type(each) is not str:
+            return False
+        if not (name.isascii() and each.isascii()):
             return False
         size += len(name) + len(each)
-    return size < _SURELY_SMALL and all(name.isascii() for name in value)
+    return size < _SURELY_SMALL
 
 
 def _names_are_text(value: Any) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..pages.source import SourceReader
 from ..recipe import Step
@@ -59,8 +59,7 @@ class Failure:
     words: str
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(NamedTuple):
     """What an answer of a model cost. `usd` is None when the model's price is not known.
 
     `basis` says where the price comes from: `batch`, `plain`, `assumed`, `project`, `unknown`.
@@ -74,8 +73,7 @@ class Spent:
     basis: str
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What one step gave on one page: a JSON value, or why not.
 
     `spent` is what it cost, whether the answer is a result or not.
@@ -89,9 +87,11 @@ class Outcome:
     spent: Spent | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class PageWork:
     """One page of a task: the steps to run on it in order, and the values already landed.
+
+    Not frozen, which would make making one take five times as long, and there is one for each page.
 
     `data` is the file's bytes where no other process could fetch them. `attempts` is how often it
     failed before at the first of its steps, and `failed` the kind of the last failure.
@@ -119,7 +119,7 @@ class TaskSpec:
     """
 
     steps: tuple[Step, ...]
-    pages: tuple[PageWork, ...]
+    pages: Sequence[PageWork]
     reader: SourceReader
     import_path: str
     max_pixels: int = 150_000_000

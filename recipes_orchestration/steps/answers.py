@@ -32,7 +32,7 @@ def text_of(answer: Answer) -> str:
     `StepError` when it is longer than `LONGEST_ANSWER`.
     """
     text = _storable(_unfenced(_bounded(answer)))
-    return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
+    return "\n".join([line.rstrip() for line in text.split("\n")]).strip("\n")
 
 
 def json_of(answer: Answer, schema: Mapping[str, Any]) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = ["Answer", "Ask", "EmbedAsk", "Part", "Picture", "Ready", "Stop", "Text", "Usage"]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A piece of the question in words."""
 
     text: str
@@ -28,8 +27,7 @@ class Picture:
 Part: TypeAlias = Text | Picture
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """A question to a generating model: pieces in order, and what bounds the answer.
 
     `schema` is the JSON schema that the answer is asked to follow; None asks for plain text.
@@ -77,8 +75,7 @@ class Stop(StrEnum):
     OTHER = "other"  # a stop that is none of these, tool calls included
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens as the provider counted them.
 
     `tokens_in` counts the whole question, cached parts included; `tokens_cached` are those of it
@@ -91,8 +88,7 @@ class Usage:
     tokens_cache_write: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a model answered, in one shape for all providers.
 
     `text` is the text of a generating model without its thinking, `vector` that of an embedding

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ..errors import StepError
 from ..pages.page import Page
@@ -13,8 +13,10 @@ from .ask import Answer, Ask, EmbedAsk
 __all__ = ["Context", "Operation", "step"]
 
 
-@dataclass(frozen=True)
-class Context:
+NOTHING: Mapping[str, Any] = {}
+
+
+class Context(NamedTuple):
     """What an operation is given beside the page.
 
     `params` are the step's own from the recipe, `needs` the values of the needed steps on this
@@ -24,11 +26,11 @@ class Context:
     """
 
     step: str
-    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    needs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    params: Mapping[str, Any] = NOTHING
+    needs: Mapping[str, Any] = NOTHING
     model: Any = None
     prompt: str | None = None
-    clients: Any = field(default=None, repr=False)
+    clients: Any = None
 
     @property
     def client(self) -> Any:

@@ -127,7 +127,9 @@ def _filled(slot: Slot, page_id: str, context: Context) -> str:
 
 
 def _has_text(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("text"), str)
+    # The first question is the quicker one, and most values are plain objects.
+    plain = type(value) is dict or isinstance(value, Mapping)
+    return plain and isinstance(value.get("text"), str)
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,77 @@
+"""Values that stay in their table until they are asked for, and files too large to be merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recipes_orchestration.errors import LibraryError
+from recipes_orchestration.library import Library, Result
+
+STEP = ("letters", "read", "a/0001")
+AT = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def result(number: int, value: Any) -> Result:
+    return Result(f"a/{number:05d}.png", f"key-{number}", value, 0.5, "task", AT)
+
+
+def land(library: Library, part: int, results: Sequence[Result]) -> None:
+    library.land(*STEP, "task", part, results)
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("**/*.parquet"))
+
+
+VALUES = ({"text": 'ä\u2028 \\ " \x7f'}, ["a", 1.5, None], {"a": {"b": [True]}}, "words", 0)
+
+
+def test_a_value_that_is_looked_up_is_what_was_landed(tmp_path: Path):
+    library = Library(str(tmp_path))
+    rows = [result(number, value) for number, value in enumerate(VALUES)]
+    land(library, 1, rows[:2])
+    land(library, 2, rows[2:])
+    pairs = {(row.page_id, row.key) for row in rows}
+    found = library.lookup(*STEP, pairs)
+    assert dict(found) == {(row.page_id, row.key): row.value for row in rows}
+    assert dict(found) == library.values(*STEP, pairs)
+
+
+def test_only_values_that_were_asked_for_are_there(tmp_path: Path):
+    library = Library(str(tmp_path))
+    land(library, 1, [result(number, number) for number in range(5)])
+    pair = ("a/00003.png", "key-3")
+    found = library.lookup(*STEP, [pair, ("a/00009.png", "key-9"), ("a/00001.png", "other")])
+    assert dict(found) == {pair: 3}
+    assert ("a/00001.png", "key-1") not in found
+
+
+def test_nothing_is_found_where_nothing_has_landed(tmp_path: Path):
+    assert dict(Library(str(tmp_path)).lookup(*STEP, [("a/1.png", "key")])) == {}
+
+
+def test_files_of_a_thousand_rows_are_left_as_they_are(tmp_path: Path):
+    library = Library(str(tmp_path))
+    for part in range(3):
+        land(library, part, [result(part * 1000 + row, row) for row in range(1000)])
+    before = files(tmp_path)
+    library.compact(*STEP)
+    assert files(tmp_path) == before
+    for row in range(3):
+        land(library, 3 + row, [result(5000 + row, row)])
+    library.compact(*STEP)
+    assert len(files(tmp_path)) == 4
+    assert set(before) < set(files(tmp_path))
+    assert len(library.landed(*STEP)) == 3003
+
+
+@pytest.mark.parametrize("field", ["page_id", "key", "model", "task", "note"])
+def test_half_a_character_names_the_page_and_the_field(tmp_path: Path, field: str):
+    row = result(1, "fine")._replace(**{field: "half \ud800"})
+    with pytest.raises(LibraryError, match=field.replace("_", " ")):
+        land(Library(str(tmp_path)), 1, [result(2, "fine"), row])
