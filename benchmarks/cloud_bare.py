@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["BARE", "MAX_TOKENS", "MODELS", "PROMPT"]
+__all__ = ["BARE", "BUCKET", "MAX_TOKENS", "MODELS", "PICTURE_PROMPT", "PROMPT", "ROLE"]
 
 PROMPT = "Correct the words of this page and change nothing else.\n\n{text}"
 PICTURE_PROMPT = "Read this page as it is written."
@@ -26,7 +26,11 @@ MODELS = {
     "anthropic": "claude-sonnet-4-5",
     "openai": "gpt-4.1-mini",
     "gemini": "gemini-2.5-flash",
+    "bedrock": "anthropic.claude-3-haiku-20240307-v1:0",
 }
+# A rehearsed Bedrock has this bucket.
+BUCKET = "rehearsal"
+ROLE = "arn:aws:iam::123456789012:role/batches"
 # A file of OpenAI's batches has at most so many bytes.
 CAP = 200_000_000
 
@@ -206,4 +210,66 @@ def bare_gemini(folder: Path, images: bool) -> int:
     return write(folder, rows)
 
 
-BARE = {"openai": bare_openai, "anthropic": bare_anthropic, "gemini": bare_gemini}
+def bare_bedrock(folder: Path, images: bool) -> int:
+    import boto3
+
+    names: dict[str, str] = {}
+    path = folder / "requests-0.jsonl"
+    with path.open("wb") as stream:
+        for page_id, prompt, picture in pages_of(folder, images):
+            id = f"request-{len(names):08d}"
+            names[id] = page_id
+            content: list[Any] = [{"text": prompt}]
+            if picture is not None:
+                data = base64.b64encode(picture).decode()
+                content.insert(0, {"image": {"format": "jpeg", "source": {"bytes": data}}})
+            record = {
+                "messages": [{"role": "user", "content": content}],
+                "inferenceConfig": {"maxTokens": MAX_TOKENS},
+            }
+            line = json.dumps({"recordId": id, "modelInput": record})
+            stream.write(line.encode() + b"\n")
+    s3: Any = boto3.client("s3")
+    bedrock: Any = boto3.client("bedrock")
+    s3.upload_file(str(path), BUCKET, "bare/requests.jsonl")
+    source = {"s3InputFormat": "JSONL", "s3Uri": f"s3://{BUCKET}/bare/requests.jsonl"}
+    arn = bedrock.create_model_invocation_job(
+        jobName=f"bare-{time.time_ns()}",
+        roleArn=ROLE,
+        modelId=MODELS["bedrock"],
+        modelInvocationType="Converse",
+        inputDataConfig={"s3InputDataConfig": source},
+        outputDataConfig={"s3OutputDataConfig": {"s3Uri": f"s3://{BUCKET}/bare-out/"}},
+    )["jobArn"]
+    while bedrock.get_model_invocation_job(jobIdentifier=arn)["status"] != "Completed":
+        time.sleep(0.5)
+    rows: list[dict[str, Any]] = []
+    answers = f"bare-out/{arn.rpartition('/')[2]}/"
+    for item in s3.list_objects_v2(Bucket=BUCKET, Prefix=answers)["Contents"]:
+        if not item["Key"].endswith(".jsonl.out"):
+            continue
+        data = s3.get_object(Bucket=BUCKET, Key=item["Key"])["Body"].read()
+        for line in data.split(b"\n"):
+            if line:
+                answer = json.loads(line)
+                output = answer["modelOutput"]
+                rows.append(
+                    {
+                        "page_id": names[answer["recordId"]],
+                        "text": output["output"]["message"]["content"][0]["text"],
+                        "model": MODELS["bedrock"],
+                        "tokens_in": output["usage"]["inputTokens"],
+                        "tokens_out": output["usage"]["outputTokens"],
+                    }
+                )
+    for client in (s3, bedrock):
+        client.close()
+    return write(folder, rows)
+
+
+BARE = {
+    "openai": bare_openai,
+    "anthropic": bare_anthropic,
+    "gemini": bare_gemini,
+    "bedrock": bare_bedrock,
+}

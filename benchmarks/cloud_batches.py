@@ -183,7 +183,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--providers", default="openai,anthropic", help="or gemini")
+    parser.add_argument("--providers", default="openai,anthropic,gemini,bedrock")
     parser.add_argument("--way", nargs=3, metavar=("WAY", "PROVIDER", "FOLDER"))
     options = parser.parse_args()
     if options.way:

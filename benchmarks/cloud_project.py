@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cloud_bare import MAX_TOKENS, MODELS, PICTURE_PROMPT, PROMPT
+from cloud_bare import BUCKET, MAX_TOKENS, MODELS, PICTURE_PROMPT, PROMPT, ROLE
 
 __all__ = ["make_project"]
 
@@ -74,6 +74,19 @@ def ask_gemini(page, context):
         config={{"maxOutputTokens": {tokens}}},
     )
     return {{"text": answer.text}}
+
+
+def ask_bedrock(page, context):
+    words, picture = question(page, context)
+    content = [{{"text": words}}]
+    if picture:
+        content.insert(0, {{"image": {{"format": "jpeg", "source": {{"bytes": page.data}}}}}})
+    answer = context.client.converse(
+        modelId=context.model,
+        inferenceConfig={{"maxTokens": {tokens}}},
+        messages=[{{"role": "user", "content": content}}],
+    )
+    return {{"text": answer["output"]["message"]["content"][0]["text"]}}
 '''
 
 
@@ -90,7 +103,8 @@ def write_project(folder: Path, batch_size: int, images: bool) -> None:
     for name in ("recipes", "prompts", "pages/box"):
         (folder / name).mkdir(parents=True)
     source = {"root": "pages", "batch_size": batch_size}
-    project: dict[str, Any] = {"name": "bench", "sources": {"pages": source}}
+    places = {"bedrock": {"bucket": BUCKET, "role_arn": ROLE}}
+    project: dict[str, Any] = {"name": "bench", "sources": {"pages": source}, "places": places}
     (folder / "project.yaml").write_text(json.dumps(project))
     (folder / "prompts" / "read.md").write_text(PICTURE_PROMPT if images else PROMPT)
     code = STEPS.format(prompt=PROMPT, picture_prompt=PICTURE_PROMPT, tokens=MAX_TOKENS)

@@ -58,6 +58,11 @@ def import_all(provider: str) -> None:
     for name in ("pyarrow.parquet", "genai_prices.data", "genai_prices.data_units"):
         import_module(name)
     pa.array(["text"])  # imports pandas where that is installed
+    if provider == "bedrock":
+        boto3: Any = import_module("boto3")
+        for service in ("s3", "bedrock", "bedrock-runtime"):
+            boto3.client(service).close()
+        return
     if provider == "gemini":
         import_module("google.genai")
         return
