@@ -20,6 +20,8 @@ __all__ = ["BY", "show_spend"]
 BY = ("recipe", "step", "place", "model", "price")
 """What the sums are told apart by when nothing else is asked for."""
 
+# A table of more rows takes long to draw, and nobody reads it.
+_ROWS = 100
 _NUMBERS = ("tasks", "tokens_in", "tokens_out")
 _MONEY = ("reserved_usd", "booked_usd", "landed_usd", "wasted_usd", "saved_usd")
 
@@ -73,9 +75,13 @@ def _show(output: Output, keys: Sequence[str], sums: Sequence[SpendSum], whole: 
         output.line("Nothing has been paid to a provider, and nothing is reserved.")
         return
     columns = ["tasks", "tokens in", "out", "reserved $", "booked $", "of it wasted", "saved"]
-    rows = [[*each.key, *_numbers(each)] for each in sums]
+    dearest = sorted(sums, key=lambda each: each.booked_usd + each.reserved_usd)[-_ROWS:]
+    shown = sorted(dearest, key=lambda each: each.key)
+    rows = [[*each.key, *_numbers(each)] for each in shown]
     totals = ["" for _ in keys] + _numbers(whole)
     output.table([*keys, *columns], rows, totals=totals, left=range(len(keys)))
+    if len(shown) < len(sums):
+        output.line(f"These are the dearest {len(shown)} of {len(sums):,}; --csv has all.")
 
 
 def _numbers(each: SpendSum) -> list[str]:

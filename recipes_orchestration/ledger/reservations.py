@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -96,7 +97,9 @@ def committed_within(
     connection: sa.Connection, purse: Purse, places: Collection[str] = ()
 ) -> Committed:
     """What `ReservationBook.committed` gives, in the transaction of the connection."""
-    booked = sa.select(sa.func.sum(bookings.c.landed_usd + bookings.c.wasted_usd))
+    # Two sums: a sum of two columns would not come back as dollars.
+    landed = sa.select(sa.func.sum(bookings.c.landed_usd))
+    wasted = sa.select(sa.func.sum(bookings.c.wasted_usd))
     reserved = sa.select(sa.func.sum(reservations.c.usd))
     bare = (
         sa.select(sa.func.count())
@@ -104,16 +107,20 @@ def committed_within(
         .where(~sa.exists().where(reservations.c.task_id == tasks.c.id))
     )
     if purse.recipe is not None:
-        booked = booked.where(bookings.c.recipe == purse.recipe)
+        landed = landed.where(bookings.c.recipe == purse.recipe)
+        wasted = wasted.where(bookings.c.recipe == purse.recipe)
         reserved = reserved.where(reservations.c.recipe == purse.recipe)
         bare = bare.where(tasks.c.recipe == purse.recipe)
     if purse.since is not None:
-        booked = booked.where(bookings.c.booked_at >= purse.since)
+        landed = landed.where(bookings.c.booked_at >= purse.since)
+        wasted = wasted.where(bookings.c.booked_at >= purse.since)
     # In one statement: between two of them a task could be booked that the first saw reserved.
-    row = connection.execute(
-        sa.select(booked.scalar_subquery(), reserved.scalar_subquery(), bare.scalar_subquery())
-    ).one()
-    return Committed(row[0] or Decimal(0), row[1] or Decimal(0), row[2] if places else 0)
+    asked = (landed, wasted, reserved, bare)
+    row = connection.execute(sa.select(*(each.scalar_subquery() for each in asked))).one()
+    values: list[Any] = list(row)
+    *usd, unknown = values
+    paid, lost, promised = (each or Decimal(0) for each in usd)
+    return Committed(paid + lost, promised, unknown if places else 0)
 
 
 def reserve(connection: sa.Connection, rows: Sequence[Reservation]) -> None:
