@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from .commands import (
+    alert_commands,
     control_commands,
     event_commands,
     pages_commands,
@@ -71,6 +72,7 @@ for _group in (
     result_commands,
     control_commands,
     place_commands,
+    alert_commands,
     event_commands,
     rehearsal_commands,
 ):

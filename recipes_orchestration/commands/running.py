@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from ..ledger.pages import BatchRow
 from ..pages.naming import shown
 from ..recipe import Recipe
 from ..stages import stages_of
+from .alerting import alerting
 from .discovering import find_pages, tell_pages
 from .interrupts import Stopping, stopping_in_order
 from .opening import batches_in, dagster_instance, did_you_mean, opened, steps_named
@@ -71,29 +72,31 @@ def run_recipe(
     """
     output = Output(as_json=as_json)
     started = time.monotonic()
-    with opened(project) as engine, stopping_in_order(output.note) as stopping:
-        recipe = engine.project.recipe(wanted.recipe)
-        steps = steps_named(recipe, wanted.steps)
-        outcome = Outcome(recipe)
-        try:
-            with dagster_instance(engine.project, wanted=dagster) as instance:
-                if discover:
-                    outcome.discovered = find_pages(engine, recipe.source, output)
-                found = outcome.discovered.batches if outcome.discovered else ()
-                tell_pages(engine, instance, recipe.source, found)
-                batches = _wanted_batches(engine, recipe, wanted)
-                if asks(yes=yes, as_json=as_json):
-                    _ask(engine, recipe, wanted, output)
-                teller = Teller(engine, instance, recipe)
-                try:
-                    way = _Way(teller, stopping, output, wanted.now)
-                    _run_stages(engine, outcome, steps, batches, way)
-                finally:
-                    outcome.materialized = teller.told
-        except KeyboardInterrupt:
-            outcome.stopped = True
-        outcome.seconds = time.monotonic() - started
-    tell_run(output, outcome)
+    with ExitStack() as last:
+        with opened(project) as engine, stopping_in_order(output.note) as stopping:
+            last.enter_context(alerting(engine.project))
+            recipe = engine.project.recipe(wanted.recipe)
+            steps = steps_named(recipe, wanted.steps)
+            outcome = Outcome(recipe)
+            try:
+                with dagster_instance(engine.project, wanted=dagster) as instance:
+                    if discover:
+                        outcome.discovered = find_pages(engine, recipe.source, output)
+                    found = outcome.discovered.batches if outcome.discovered else ()
+                    tell_pages(engine, instance, recipe.source, found)
+                    batches = _wanted_batches(engine, recipe, wanted)
+                    if asks(yes=yes, as_json=as_json):
+                        _ask(engine, recipe, wanted, output)
+                    teller = Teller(engine, instance, recipe)
+                    try:
+                        way = _Way(teller, stopping, output, wanted.now)
+                        _run_stages(engine, outcome, steps, batches, way)
+                    finally:
+                        outcome.materialized = teller.told
+            except KeyboardInterrupt:
+                outcome.stopped = True
+            outcome.seconds = time.monotonic() - started
+        tell_run(output, outcome)
     raise typer.Exit(outcome.exit_code)
 
 
