@@ -1,0 +1,297 @@
+"""Random histories of batches, kills and stops: no cap is passed, and all sums are equal."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from recipes_orchestration.engine import cloud, standing
+from recipes_orchestration.engine.engine import Engine, open_engine
+from recipes_orchestration.engine.poll import poll_open
+from recipes_orchestration.engine.stopping import land_stopped, stop_tasks
+from recipes_orchestration.errors import ProviderError, Refused
+from recipes_orchestration.ledger.reservations import Purse
+from recipes_orchestration.places.processes import this_process
+from recipes_orchestration.project import load_project
+from recipes_orchestration.providers.anthropic_provider import AnthropicProvider
+from recipes_orchestration.providers.provider import BatchState, BatchStatus, Group
+
+from .archive import find_pages
+from .cloud_archive import CloudArchive, advance_once, make_cloud_archive, read_step
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("restored_path")]
+
+BATCHES = ("a/0001", "a/0002", "b/0001")
+PRICE = {"input": 1, "output": 1000, "batch_share": 0.5}
+IN, OUT = Decimal("0.0000005"), Decimal("0.0005")
+"""Dollars for a token in a batch."""
+
+
+@dataclass
+class FakeBatch:
+    """A batch with what its lines will say: the tokens of each answer, or how it failed."""
+
+    id: str
+    name: str
+    ids: tuple[str, ...]
+    answers: list[int | str] = field(default_factory=list[int | str])
+    ended: bool = False
+
+
+@dataclass
+class World:
+    """What outlives a process: the provider with its bill."""
+
+    lose: bool = False
+    refuse: bool = False
+    answers: list[int | str] = field(default_factory=list[int | str])
+    batches: list[FakeBatch] = field(default_factory=list[FakeBatch])
+
+    @property
+    def billed(self) -> Decimal:
+        """What all batches that have ended cost, landed or not."""
+        return sum(
+            (
+                IN + OUT * tokens
+                for batch in self.batches
+                if batch.ended
+                for tokens in batch.answers
+                if isinstance(tokens, int)
+            ),
+            Decimal(0),
+        )
+
+    def end(self, batch: FakeBatch) -> None:
+        """Ends it: as the answers were drawn, with errors where none are left."""
+        if not batch.ended:
+            batch.ended = True
+            batch.answers = [self.answers.pop() if self.answers else 10 for _ in batch.ids]
+
+
+class FakeProvider(AnthropicProvider):
+    """Anthropic's questions and answers without Anthropic: nothing real can be scripted so."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def submit(self, name: str, group: Group, file: Path, ids: Collection[str]) -> str:
+        world = self._world
+        if world.refuse:
+            world.refuse = False
+            raise Refused("Too large.", account=True, retry_after=0.0)
+        sent = tuple(json.loads(line)["custom_id"] for line in file.read_bytes().splitlines())
+        batch = FakeBatch(f"batch_{len(world.batches)}", name, sent)
+        world.batches.append(batch)
+        if world.lose:
+            world.lose = False
+            raise ProviderError("Its answer was lost.")
+        return batch.id
+
+    def find(
+        self, name: str, ids: Collection[str], since: datetime, known: Collection[str]
+    ) -> str | None:
+        return next((each.id for each in self._world.batches if each.name == name), None)
+
+    def statuses(self, batch_ids: Collection[str]) -> Mapping[str, BatchStatus]:
+        ended = {each.id: each.ended for each in self._world.batches}
+        return {
+            id: BatchStatus(BatchState.ENDED if ended[id] else BatchState.RUNNING, "")
+            for id in batch_ids
+        }
+
+    def results(self, batch_id: str) -> Iterator[bytes]:
+        batch = next(each for each in self._world.batches if each.id == batch_id)
+        for id, answer in zip(batch.ids, batch.answers, strict=True):
+            yield json.dumps({"custom_id": id, "result": _result(id, answer)}).encode()
+
+    def cancel(self, batch_id: str) -> None:
+        self._world.end(next(each for each in self._world.batches if each.id == batch_id))
+
+    def close(self) -> None:
+        pass
+
+
+def _result(id: str, answer: int | str) -> dict[str, Any]:
+    if answer == "expired":
+        return {"type": "expired"}
+    if answer == "errored":
+        words = {"type": "invalid_request_error", "message": "No."}
+        return {"type": "errored", "error": {"type": "error", "error": words}}
+    message = {
+        "id": id,
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-6",
+        "content": [{"type": "text", "text": id}],
+        # An answer of all its tokens was cut off: billed, and no result.
+        "stop_reason": "max_tokens" if answer == 100 else "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": answer},
+    }
+    return {"type": "succeeded", "message": message}
+
+
+def make_template(folder: Path) -> CloudArchive:
+    archive = make_cloud_archive(folder, "anthropic", 4, batch_size=2)
+    place = {"batch_from": 1, "settle_seconds": 0, "max_requests": 1}
+    prices = {"claude-sonnet-4-6": PRICE}
+    archive.write_project(place, batch_size=2, prices=prices)
+    archive.draw(["b/0.png", "b/1.png"])
+    with archive.engine() as engine:
+        find_pages(engine)
+    return archive
+
+
+ANSWER = st.one_of(st.integers(1, 100), st.sampled_from(["expired", "errored"]))
+
+
+class Histories(RuleBasedStateMachine):
+    """One process after another at work on six pages, each of at most some $0.0505."""
+
+    template: CloudArchive
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(cloud, "open_provider", lambda *_, **__: FakeProvider(self.world))
+        # As soon as it is asked for, a task of a process that is not there is looked for.
+        self.patch.setattr(standing, "_age", lambda _: 1e9)
+        self.folder = Path(tempfile.mkdtemp()) / uuid4().hex
+        self.engine: Engine
+
+    @initialize(cap=st.sampled_from(["0.06", "0.12", "0.31", "2"]))
+    def begin(self, cap: str) -> None:
+        shutil.copytree(self.template.folder, self.folder)
+        self.cap = Decimal(cap)
+        self.raise_cap(Decimal(0))
+
+    def _open(self) -> None:
+        self.context = open_engine(load_project(self.folder))
+        self.engine = self.context.__enter__()
+        self.engine.owner = f"{this_process().rpartition(':')[0]}:0.00/{uuid4().hex}"
+
+    @rule(batch=st.sampled_from(BATCHES))
+    def advance(self, batch: str) -> None:
+        advance_once(self.engine, batch=batch)
+
+    @rule()
+    def poll(self) -> None:
+        poll_open(self.engine)
+
+    @rule(answers=st.lists(ANSWER, max_size=6), first=st.integers(0, 5))
+    def end(self, answers: list[int | str], first: int) -> None:
+        self.world.answers = list(answers)
+        for batch in self.world.batches[first:]:
+            self.world.end(batch)
+
+    @rule(batch=st.sampled_from(BATCHES))
+    def lose(self, batch: str) -> None:
+        self.world.lose = True
+        advance_once(self.engine, batch=batch)
+        self.world.lose = False
+
+    @rule(batch=st.sampled_from(BATCHES))
+    def refuse(self, batch: str) -> None:
+        self.world.refuse = True
+        advance_once(self.engine, batch=batch)
+        self.world.refuse = False
+
+    @precondition(lambda self: self.world.batches)
+    @rule()
+    def stop(self) -> None:
+        stop_tasks(self.engine, self.engine.ledger.tasks.open())
+        for task in self.engine.ledger.tasks.open():
+            land_stopped(self.engine, task.id)
+
+    @rule()
+    def kill(self) -> None:
+        self.context.__exit__(None, None, None)
+        self._open()
+
+    @rule(usd=st.sampled_from([Decimal("0.05"), Decimal("0.3")]))
+    def raise_cap(self, usd: Decimal) -> None:
+        if hasattr(self, "context"):
+            self.context.__exit__(None, None, None)
+        self.cap += usd
+        archive = CloudArchive(self.folder)
+        archive.write_recipe([read_step("anthropic")], spend=float(self.cap))
+        self._open()
+
+    @invariant()
+    def no_cap_is_passed(self) -> None:
+        if hasattr(self, "context"):
+            held = self.engine.ledger.reservations.committed(Purse())
+            assert held.booked + held.reserved <= self.cap
+            # Whatever has been sent is booked or reserved: the bill cannot be larger.
+            assert self.world.billed <= self.cap
+
+    @invariant()
+    def what_is_open_is_reserved_and_nothing_else(self) -> None:
+        if hasattr(self, "context"):
+            held = {each.task_id for each in self.engine.ledger.reservations.all()}
+            assert held == {task.id for task in self.engine.ledger.tasks.open()}
+
+    def teardown(self) -> None:
+        if hasattr(self, "context"):
+            self._land_all()
+            self._check_sums()
+            self.context.__exit__(None, None, None)
+        self.patch.undo()
+        shutil.rmtree(self.folder.parent)
+
+    def _land_all(self) -> None:
+        for _ in range(20):
+            stop_tasks(self.engine, self.engine.ledger.tasks.open())
+            for task in self.engine.ledger.tasks.open():
+                land_stopped(self.engine, task.id)
+            if not self.engine.ledger.tasks.open():
+                break
+        assert self.engine.ledger.tasks.open() == []
+
+    def _check_sums(self) -> None:
+        engine = self.engine
+        held = engine.ledger.reservations.committed(Purse())
+        assert held.reserved == 0
+        assert held.booked == self.world.billed
+        bookings = engine.ledger.bookings.all()
+        rows = [
+            row["cost_usd"]
+            for batch in BATCHES
+            for row in engine.library.table("letters", "read", batch, ["cost_usd"]).to_pylist()
+        ]
+        wasted = sum((each.wasted_usd for each in bookings), Decimal(0))
+        assert sum(rows, Decimal(0)) + wasted == held.booked
+        for by in (("recipe",), ("step", "model"), ("day", "price"), ("place", "model", "day")):
+            sums = engine.ledger.spend.sums(by)
+            assert sum((each.booked_usd for each in sums), Decimal(0)) == held.booked
+            assert sum((each.saved_usd for each in sums), Decimal(0)) == held.booked
+            assert sum(each.tasks for each in sums) == len(bookings)
+
+
+def test_in_any_history_no_cap_is_passed_and_the_sums_are_those_of_the_rows_and_the_waste(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    Histories.template = make_template(tmp_path_factory.mktemp("histories") / "template")
+    how = settings(
+        max_examples=200,
+        stateful_step_count=14,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    run_state_machine_as_test(Histories, settings=how)
