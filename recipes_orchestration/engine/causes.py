@@ -14,6 +14,7 @@ from ..ledger.tasks import TaskHead, TaskState
 from .engine import Engine
 from .land import DEADLINE
 from .spending import OverCap, caps_of, committed_to
+from .trends import dearer, slower
 
 __all__ = ["FOUND", "LONG_WAIT", "find_causes", "note_over_cap"]
 
@@ -38,6 +39,8 @@ def find_causes(engine: Engine, now: datetime | None = None) -> list[Cause]:
         *_waiting(heads, now),
         *_deadlines(engine, heads),
         *_caps(engine),
+        *dearer(engine, now),
+        *slower(engine),
     ]
 
 

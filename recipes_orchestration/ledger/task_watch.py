@@ -60,6 +60,20 @@ class TaskWatch:
         with self._database.reading() as connection:
             return connection.scalar(query)
 
+    def last_reports(
+        self, recipe: str, stage: str, place: str, most: int = 20
+    ) -> list[dict[str, Any]]:
+        """What the far side told of the last tasks of the stage that landed, the newest first."""
+        query = (
+            sa.select(tasks.c.report)
+            .where(tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.place == place)
+            .where(tasks.c.state == TaskState.landed, tasks.c.report.is_not(None))
+            .order_by(tasks.c.landed_at.desc())
+            .limit(most)
+        )
+        with self._database.reading() as connection:
+            return [report for report in connection.scalars(query) if report]
+
     def reports(self, recipe: str, batch: str, step: str, fingerprint: str) -> list[dict[str, Any]]:
         """What the far side told of the batch's tasks that had the step as it is."""
         query = (
