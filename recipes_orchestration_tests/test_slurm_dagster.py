@@ -36,6 +36,8 @@ REAL = Path(
 FOLDERS, PAGES = 4, 60
 STEPS = ("lines", "read", "names", "embed")
 MAX_OPEN = 2
+# Two minutes on an idle machine, most of them for reading.
+SECONDS = 900.0
 
 
 def strips() -> Iterator[Image.Image]:
@@ -152,7 +154,7 @@ def test_a_backfill_with_a_stage_on_slurm_gives_what_it_gives_here(
         assert len(arrays) == MAX_OPEN
         assert sum("_0" in each for each in ids) == MAX_OPEN
         slurm_site.ask("scontrol", "update", "PartitionName=debug", "State=UP")
-        assert cluster.ended(backfill) == "COMPLETED_SUCCESS"
+        assert cluster.ended(backfill, SECONDS) == "COMPLETED_SUCCESS"
     assert max(open_arrays) <= MAX_OPEN
     assert len(arrays) == FOLDERS
     with open_engine(cluster.archive.project()) as engine:
