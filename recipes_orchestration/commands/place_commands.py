@@ -11,8 +11,20 @@ from .options import Json, MaybeRecipe, Project
 __all__ = ["register"]
 
 
-def tasks(recipe: MaybeRecipe = None, project: Project = None, json: Json = False) -> None:
+def tasks(
+    recipe: MaybeRecipe = None,
+    all_tasks: Annotated[
+        bool, typer.Option("--all", help="The last 200 tasks, open or not, and what they took.")
+    ] = False,
+    project: Project = None,
+    json: Json = False,
+) -> None:
     """List what is open at each place, asked there now, and the places that are paused."""
+    if all_tasks:
+        from .task_records import show_records
+
+        show_records(project, recipe, as_json=json)
+        return
     from .tasks_at_places import show_tasks
 
     show_tasks(project, recipe, as_json=json)

@@ -20,6 +20,7 @@ from .pauses import PauseBook
 from .reservations import ReservationBook
 from .runs import RunBook
 from .spend_sums import SpendBook
+from .task_records import RecordBook
 from .task_times import TimesBook
 from .tasks import TaskBook
 
@@ -29,9 +30,9 @@ __all__ = ["Ledger", "open_ledger"]
 class Ledger:
     """What has been sent and what has been decided; never what is done.
 
-    `pages`, `tasks`, `holds`, `bookings`, `reservations`, `pauses`, `controls`, `alerts` and `runs`
-    are its books. Every call of theirs is one transaction. Threads may share a ledger; another
-    process opens its own.
+    `pages`, `tasks`, `holds`, `bookings`, `reservations`, `pauses`, `controls`, `alerts`,
+    `records` and `runs` are its books. Every call of theirs is one transaction. Threads may share
+    a ledger; another process opens its own.
     """
 
     def __init__(self, database: Database) -> None:
@@ -47,6 +48,7 @@ class Ledger:
         self.reservations = ReservationBook(database)
         self.spend = SpendBook(database)
         self.alerts = AlertBook(database)
+        self.records = RecordBook(database)
 
     @property
     def url_shown(self) -> str:
