@@ -270,7 +270,7 @@ def test_a_stopped_task_is_followed_and_the_run_says_what_came_of_it(
     remote.states["id-a/0001"] = State.ENDED
     bench.tick()
     assert bench.again(run).tags[STOPPED] == "0 of 2 pages landed"
-    assert "0 of its 2 pages had an answer" in bench.words(run)
+    assert "id-a/0001: 0 of its results landed" in bench.words(run)
     with bench.engine() as engine:
         row = engine.ledger.tasks.get(task.id)
     assert row is not None
