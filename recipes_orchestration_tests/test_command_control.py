@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from recipes_orchestration.engine.advance import run_stage
+from recipes_orchestration.engine.controls import scope_of, stop
 from recipes_orchestration.engine.engine import open_engine
+from recipes_orchestration.errors import HeldBack
 from recipes_orchestration.rehearsal import Rehearsal
+from recipes_orchestration.stages import stages_of
 
 from .archive import find_pages, make_archive
 from .cloud_archive import advance_once, run_all
@@ -74,6 +78,22 @@ def test_a_paused_step_holds_back_what_needs_it_and_nothing_else(tmp_path: Path)
     recipes(archive, "resume", "measure", "--step", "area")
     assert recipes(archive, "run", "measure", "--no-dagster").code == 0
     assert (archive.ran("size").total(), archive.ran("area").total()) == (1, 1)
+
+
+@pytest.mark.slow
+def test_a_stop_ends_work_of_this_machine_and_keeps_what_it_finished(tmp_path: Path) -> None:
+    names = [f"a/{number:02}.png" for number in range(40)]
+    archive = make_archive(tmp_path, names, params={"sleep": 3}, limits={"land_every_pages": 2})
+    with open_engine(archive.project()) as engine, open_engine(archive.project()) as other:
+        find_pages(engine)
+        scope = scope_of(other, "measure")
+        (stage,) = stages_of(engine.project.recipe("measure"))
+        with pytest.raises(HeldBack, match=r"^Stopped: \d+ of 40 pages through area at local"):
+            run_stage(engine, stage, "a/0001", on_landed=lambda _: stop(other, scope) and None)
+        assert engine.ledger.tasks.open() == []
+        landed = len(engine.library.landed("measure", "size", "a/0001"))
+        assert 0 < landed < 40
+        assert landed <= archive.ran("size").total() <= landed + 4
 
 
 def test_now_is_for_the_pages_that_wait_and_not_for_later_ones(

@@ -70,7 +70,7 @@ class Waiting:
             seen = self._seen[batch.key]
             if seen.waiting is not None and not seen.remote:
                 # As many as there are slots, in their order.
-                if seen.person or self._is_now(batch.key):
+                if self._is_now(batch.key):
                     ready.append(batch)
                     continue
                 if self._engine.paused(self._stage.place) or slots == 0:
