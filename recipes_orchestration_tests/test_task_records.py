@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from recipes_orchestration.engine.advance import run_stage
+from recipes_orchestration.engine.engine import open_engine
 from recipes_orchestration.ledger.tables import tasks
+from recipes_orchestration.orchestration.events import report_partition
 from recipes_orchestration.rehearsal import Rehearsal
+from recipes_orchestration.stages import stages_of
 
+from .archive import find_pages, make_archive
 from .cloud_archive import advance_once, make_cloud_archive, run_all
 from .cloud_runner import direct
 from .command_runs import recipes
@@ -65,3 +70,16 @@ def test_a_job_is_listed_with_what_its_far_side_told(tmp_path: Path) -> None:
 def test_without_any_task_it_says_so(tmp_path: Path) -> None:
     archive = make_cloud_archive(tmp_path, pages=1)
     assert recipes(archive, "tasks", "--all").out == "No task was ever prepared.\n"
+
+
+def test_a_materialization_says_what_a_page_took(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path / "project", ["a/1.png", "a/2.png"])
+    with open_engine(archive.project()) as engine:
+        find_pages(engine)
+        recipe = engine.project.recipe("measure")
+        (stage,) = stages_of(recipe)
+        view = run_stage(engine, stage, "a/0001", poll_seconds=0.1)
+        assert view is not None
+        metadata = report_partition(engine, view, "size").metadata
+    told = [metadata[f"page_seconds_{each}"].value for each in ("min", "median", "max")]
+    assert told == sorted(told, key=lambda each: float(str(each)))

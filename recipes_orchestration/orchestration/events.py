@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from statistics import median
 from typing import Any
 
 import dagster as dg
@@ -82,6 +83,7 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
             "held": dg.MetadataValue.int(len(at.held)),
             "rows": dg.MetadataValue.int(len(rows)),
             "seconds": dg.MetadataValue.float(round(sum((row["seconds"] for row in rows), 0.0), 3)),
+            **_page_seconds(rows),
             **_spent(rows, engine.ledger.spend.saved(view.recipe.name, step, view.batch)),
             **far_metadata(
                 step,
@@ -97,6 +99,18 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
         landed=at.landed,
         pages=at.pages,
     )
+
+
+def _page_seconds(rows: Sequence[Mapping[str, Any]]) -> dict[str, dg.MetadataValue]:
+    """The least, median and most that a page took; none where that is not known page by page."""
+    took = [row["seconds"] for row in rows if row["seconds"]]
+    if not took:
+        return {}
+    return {
+        "page_seconds_min": dg.MetadataValue.float(round(min(took), 3)),
+        "page_seconds_median": dg.MetadataValue.float(round(median(took), 3)),
+        "page_seconds_max": dg.MetadataValue.float(round(max(took), 3)),
+    }
 
 
 def _spent(rows: Sequence[Mapping[str, Any]], saved: Decimal) -> dict[str, dg.MetadataValue]:
