@@ -97,8 +97,8 @@ def test_a_tick_writes_each_alert_into_its_log_once(bench: Bench) -> None:
     said: list[str] = []
 
     class Log:
-        def warning(self, msg: str, *args: object) -> None:
-            said.append(msg % args)
+        def warning(self, msg: object, *args: object) -> None:
+            said.append(str(msg) % args)
 
     with bench.engine() as engine:
         engine.ledger.pauses.pause("anthropic", "No credit is left.")

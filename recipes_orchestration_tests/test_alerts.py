@@ -28,10 +28,10 @@ def earlier(ledger: Ledger, column: sa.Column[datetime | None], by: timedelta) -
     """Moves a time in the ledger into the past, in place of waiting."""
     database = ledger._database  # pyright: ignore[reportPrivateUsage]
     with database.engine.begin() as connection:
-        for row in connection.execute(sa.select(column).distinct()).all():
-            if row[0] is not None:
-                move = sa.update(column.table).where(column == row[0])
-                connection.execute(move.values({column.name: row[0] - by}))
+        for (at,) in connection.execute(sa.select(column).distinct()).all():
+            if at is not None:
+                move = sa.update(column.table).where(column == at)
+                connection.execute(move.values({column.name: at - by}))
 
 
 def untold(ledger: Ledger, *channels: str) -> list[str]:
