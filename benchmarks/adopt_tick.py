@@ -86,7 +86,7 @@ def measured(folder: Path, rehearsal: Rehearsal, provider: str, count: int) -> b
         for what in ("running", "ended"):
             if what == "ended":
                 rehearsal.finish(provider)
-            rehearsal.sides[provider].calls = Counter()
+            rehearsal.side(provider).calls = Counter()
             started = time.perf_counter()
             polled = poll_open(engine)
             seconds = time.perf_counter() - started
@@ -117,7 +117,7 @@ def send_one(engine: Engine) -> None:
 
 
 def copy_tasks(engine: Engine, rehearsal: Rehearsal, provider: str, count: int) -> None:
-    side = rehearsal.sides[provider]
+    side = rehearsal.side(provider)
     (batch,) = side.batches.values()
     ids = [f"{batch.id[:-6]}{number:06x}" for number in range(0xA00000, 0xA00000 + count - 1)]
     for id in ids:

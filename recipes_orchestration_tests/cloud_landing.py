@@ -48,7 +48,7 @@ def cloud(
     folder: Path, rehearsal: Rehearsal, provider: str, pages: int = 5, **more: Any
 ) -> CloudArchive:
     """An archive at a provider that answers everything; `direct` it after this, or before."""
-    side = rehearsal.sides[provider]
+    side = rehearsal.side(provider)
     if side.script == Script():
         direct(rehearsal, provider)
     return make_cloud_archive(folder, provider, pages, bucket=rehearsal.bucket, **more)

@@ -25,7 +25,7 @@ def backlog(engine: Engine, rehearsal: Rehearsal, provider: str, count: int) -> 
 
     Written down directly, as a thousand uploads would take minutes.
     """
-    side = rehearsal.sides[provider]
+    side = rehearsal.side(provider)
     (batch,) = side.batches.values()
     (task,) = engine.ledger.tasks.open()
     ids = [f"{batch.id[:-6]}{number:06x}" for number in range(0xA00000, 0xA00000 + count - 1)]

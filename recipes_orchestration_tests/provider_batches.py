@@ -72,7 +72,7 @@ class Bench:
 
     def age(self, hours: float) -> None:
         """Makes all batches so much older."""
-        for batch in self.rehearsal.sides[self.provider.name].batches.values():
+        for batch in self.rehearsal.side(self.provider.name).batches.values():
             batch.created -= timedelta(hours=hours)
 
     def batches(self) -> list[str]:

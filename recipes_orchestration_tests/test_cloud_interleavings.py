@@ -184,7 +184,14 @@ class Life:
         engine = self.engine
         place = engine.place("anthropic")
         self.fuse.guard(
-            engine.ledger.tasks, "prepare_all", "sent", "ended", "landed", "dropped", "steal", "beat"
+            engine.ledger.tasks,
+            "prepare_all",
+            "sent",
+            "ended",
+            "landed",
+            "dropped",
+            "steal",
+            "beat",
         )
         self.fuse.guard(engine.ledger.bookings, "book")
         self.fuse.guard(engine.library, "keep_answers", "land", "compact")

@@ -102,7 +102,7 @@ def test_nothing_is_sent_again_while_the_provider_may_not_show_it_yet(
         tmp_path, provider, PAGES, bucket=rehearsal.bucket, place={"settle_seconds": 1.0}
     )
     direct(rehearsal, provider, lose_reply=1, never_ends=True)
-    side = rehearsal.sides[provider]
+    side = rehearsal.side(provider)
     with archive.engine() as engine:
         with monkeypatch.context() as hidden:
             hidden.setattr(side, "newest", list)

@@ -35,7 +35,7 @@ def test_betas_travel_as_a_header_of_the_batch(at: Bench):
     group = Group("/v1/messages", MODEL, ("context-1m-2025-08-07", "files-api-2025-04-14"))
     call = Call("anthropic", group, at.calls(1)[0].body)
     at.send([call])
-    batch = next(iter(at.rehearsal.sides["anthropic"].batches.values()))
+    batch = next(iter(at.rehearsal.side("anthropic").batches.values()))
     assert batch.details["betas"] == "context-1m-2025-08-07,files-api-2025-04-14"
 
 

@@ -26,7 +26,7 @@ def at(tmp_path: Path) -> Iterator[Bench]:
 
 def test_a_batch_carries_its_name_and_its_endpoint(at: Bench):
     at.send(at.calls(1), "task-7")
-    batch = next(iter(at.rehearsal.sides["openai"].batches.values()))
+    batch = next(iter(at.rehearsal.side("openai").batches.values()))
     assert batch.name == "task-7"
     assert batch.details["endpoint"] == "/v1/chat/completions"
 

@@ -23,7 +23,7 @@ from .job_archive import (
     slurm_place,
     values_of,
 )
-from .test_slurm_accounts import forgotten
+from .slurm_tasks import forget_all_jobs
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("restored_path")]
 
@@ -85,7 +85,7 @@ def test_an_element_whose_exit_file_was_lost_is_known_by_the_accounts(
         until(lambda: sorted(told()) == ["COMPLETED", "FAILED"])
         for file in (tmp_path / "scratch").rglob("exit.*"):
             file.unlink()
-        forgotten(site)
+        forget_all_jobs(site)
         assert advance_until(engine, 2)
         until(lambda: advance(engine, stage, BATCH) and counted(engine))
         ((page, words),) = counted(engine).items()

@@ -82,6 +82,12 @@ class Rehearsal:
             return self.url
         return f"{self.url}/{provider}" + ("/v1" if provider == "openai" else "")
 
+    def side(self, provider: str) -> Side:
+        """A model provider, with what a test may do to it. Only when it is rehearsed."""
+        side = self.sides[provider]
+        assert isinstance(side, Side)
+        return side
+
     @property
     def hub(self) -> HubSide:
         """The Hugging Face hub, with what a test may do to it. Only when it is rehearsed."""
