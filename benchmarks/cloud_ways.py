@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 from cloud_bare import BARE
 
@@ -21,13 +22,14 @@ __all__ = ["Figures", "one"]
 class Figures:
     """Seconds of the processor and the clock, and megabytes above the imports.
 
-    `whole` are the processor seconds of the process with its start and imports.
+    `whole` and `whole_seconds` are those of the process, with its start and imports.
     """
 
     processor: float
     seconds: float
     megabytes: float
     whole: float
+    whole_seconds: float
 
 
 def memory(name: str) -> float:
@@ -50,7 +52,8 @@ def measured() -> Generator[list[Figures]]:
     used, started = processor(), time.perf_counter()
     yield found
     seconds, ended = time.perf_counter() - started, processor()
-    found.append(Figures(ended - used, seconds, max(0, memory("VmHWM") - before), ended))
+    lived = time.time() - psutil.Process().create_time()
+    found.append(Figures(ended - used, seconds, max(0, memory("VmHWM") - before), ended, lived))
 
 
 def import_all(provider: str) -> None:

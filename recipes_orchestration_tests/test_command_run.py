@@ -184,7 +184,8 @@ def test_a_second_ctrl_c_leaves_at_once_and_the_next_run_goes_on(tmp_path: Path)
     if first.poll() is None:
         first.send_signal(signal.SIGINT)
     _, err = first.communicate(timeout=60)
-    assert first.returncode == 130, err
+    # The signal itself, when it came while Python was already ending; a shell says 130 of both.
+    assert first.returncode in (130, -signal.SIGINT), err
     assert recipes(archive, "run", "measure", "--no-dagster").code == 0
     assert all(len(archive.ran(step)) == 60 for step in STEPS)
 

@@ -33,7 +33,8 @@ def stages(folder: Path, place: str) -> dict[str, dg.AssetsDefinition]:
     )
     found = project_definitions(load_project(folder)).assets or ()
     assets = [asset for asset in found if isinstance(asset, dg.AssetsDefinition)]
-    return {asset.op.name.partition("__")[2]: asset for asset in assets}
+    named = {asset.op.name.partition("__")[2]: asset for asset in assets}
+    return {name: asset for name, asset in named.items() if name != "sheet"}
 
 
 def pools(folder: Path, place: str) -> dict[str, str | None]:

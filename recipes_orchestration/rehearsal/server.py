@@ -215,7 +215,8 @@ class Rehearsal:
             log_config=None,  # else it would set up logging for the whole process
             log_level="error",
             access_log=False,
-            date_header=False,  # its own is up to a second late
+            # Up to a second late, which the hub's client takes for the time of a log's line.
+            date_header=HUB not in self.sides,
             timeout_graceful_shutdown=1,
         )
         self._server = _Server(config, started)
