@@ -24,6 +24,7 @@ from recipes_orchestration.rehearsal.slurm_site import (
 __all__ = [
     "accounting_of_the_session",
     "quiet",
+    "resume_node",
     "second_factor_of_the_session",
     "second_factor_site",
     "slurm_accounting_site",
@@ -126,6 +127,7 @@ def second_factor_site(
 @contextmanager
 def _for_a_test(site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> Generator[SlurmSite]:
     monkeypatch.delenv("SLURM_CONF", raising=False)
+    resume_node(site)
     if not site.settings.login:
         monkeypatch.setenv("SLURM_CONF", str(site.conf))
     try:
@@ -136,6 +138,17 @@ def _for_a_test(site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> Generator[S
         if None in site.processes().values():
             site.up()
         quiet(site)
+
+
+def resume_node(site: SlurmSite) -> None:
+    """Lets the node take work again.
+
+    It drains itself (Duplicate jobid) when a controller that was killed gives an id once more.
+    """
+    for line in site.ask("sinfo", "-h", "-N", "-o", "%N %T").splitlines():
+        node, state = line.split()
+        if state.startswith("drain"):
+            site.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
 
 def quiet(site: SlurmSite) -> None:

@@ -37,6 +37,12 @@ def test_a_task_that_ends_has_ended_when_its_exit_file_is_there():
     assert verdict(row("COMPLETING"), ended(0)).state is State.ENDED
 
 
+@pytest.mark.parametrize("code", [137, 143, 130])
+def test_why_a_task_was_killed_is_for_slurm_to_say(code: int):
+    assert verdict(row("COMPLETING"), ended(code, "term")).state is State.RUNNING
+    assert verdict(row("CANCELLED"), ended(code, "term")).state is State.ENDED
+
+
 @pytest.mark.parametrize(
     ("queue", "traces", "accounts", "kind"),
     [

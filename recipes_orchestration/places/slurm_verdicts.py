@@ -74,7 +74,7 @@ def verdict(
     if traces is None:
         return Verdict(State.RUNNING, "It left the queue and is looked at.")
     over = next((row for row in (queue, accounts) if row is not None and row.over), None)
-    if queue is not None and not queue.over and traces.exit is None:
+    if queue is not None and not queue.over and not _says_why(traces):
         return Verdict(State.RUNNING, "It is being ended by Slurm.")
     if traces.exit is None and _may_follow(over, traces, accounts):
         wait = settle_seconds if over is not None else max(GRACE_SECONDS, settle_seconds)
@@ -83,6 +83,13 @@ def verdict(
         if traces.absent < wait:
             return Verdict(State.RUNNING, _absent_words(over, wait - traces.absent))
     return _ended(over, traces)
+
+
+def _says_why(traces: Traces) -> bool:
+    """Whether the exit file tells why it ended; of one that was killed, Slurm will tell."""
+    if traces.exit is None:
+        return False
+    return traces.exit.code not in (KILLED, *_TOLD_TO_END) or traces.exit.why == "time"
 
 
 def _live_words(row: Row) -> str:
