@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("restored_path")]
 
 KILLED = -9
 PAGES, TASKS = 4, 2
+# What was uploaded for a task that then goes under another name stays at the hub: unused.
+UPLOADED = ("Store.send:after:1",)
 SENDING = [
     "TaskBook.prepare_all:after:1",
     "HfJobsPlace.submit:before:1",
@@ -64,7 +66,8 @@ def test_a_sender_killed_at_any_write_leaves_one_job_a_task_and_loses_nothing(
     assert start(archive, point).code() == KILLED
     check(hub, archive)
     assert creates(hub) == TASKS
-    assert far_files(hub) == {}
+    if point not in UPLOADED:
+        assert far_files(hub) == {}
 
 
 @pytest.mark.parametrize("point", LANDING)
