@@ -46,7 +46,8 @@ def _project() -> dict[str, Any]:
     # The places are a registry and not a field each, so that others can be added to it.
     places: dict[str, Any] = {}
     named: list[dict[str, Any]] = []
-    for name, settings in place_kinds().items():
+    # By name: they are registered in whatever order their modules were imported.
+    for name, settings in sorted(place_kinds().items()):
         inner = settings.model_json_schema()
         schema["$defs"].update(inner.pop("$defs", {}))
         if settings.may_be_named:
