@@ -103,7 +103,7 @@ def slow_task(root: Path, count: int) -> tuple[TaskFolder, list[str]]:
 def test_a_runner_killed_at_any_moment_goes_on_when_it_is_run_again(tmp_path: Path):
     """Killed with its worker, alone, or with a line half-written, until it comes to its end."""
     chance = random.Random(20261130)
-    task, pages = slow_task(tmp_path, 120)
+    task, pages = slow_task(tmp_path, 300)
     kills = 0
     while kills < 40:
         with task.start() as runner:
