@@ -105,6 +105,7 @@ def write_project(folder: Path, batch_size: int, images: bool) -> None:
     source = {"root": "pages", "batch_size": batch_size}
     places = {"bedrock": {"bucket": BUCKET, "role_arn": ROLE}}
     project: dict[str, Any] = {"name": "bench", "sources": {"pages": source}, "places": places}
+    project["pages_may_leave"] = True
     (folder / "project.yaml").write_text(json.dumps(project))
     (folder / "prompts" / "read.md").write_text(PICTURE_PROMPT if images else PROMPT)
     code = STEPS.format(prompt=PROMPT, picture_prompt=PICTURE_PROMPT, tokens=MAX_TOKENS)
@@ -118,7 +119,7 @@ def write_project(folder: Path, batch_size: int, images: bool) -> None:
         steps.append(
             {"name": f"captured_{provider}", "run": f"bench_steps:ask_{provider}", **place}
         )
-    recipe = {"recipe": "bench", "source": "pages", "steps": steps}
+    recipe = {"recipe": "bench", "source": "pages", "consent": "pages_may_leave", "steps": steps}
     (folder / "recipes" / "bench.yaml").write_text(json.dumps(recipe))
 
 
