@@ -47,6 +47,7 @@ BEDROCK = "min_requests: 1, bucket: {bucket}, role_arn: arn:aws:iam::12345678901
 
 PROJECT = """\
 name: ticks
+pages_may_leave: true
 sources:
   pages: {{root: pages}}
 places:
@@ -55,6 +56,7 @@ places:
 RECIPE = """\
 recipe: letters
 source: pages
+consent: pages_may_leave
 steps:
   - {{name: read, run: prompt, place: {provider}, model: "{model}", prompt: read.md,
       image: false, max_tokens: 100}}

@@ -10,6 +10,7 @@ __all__ = [
     "LedgerError",
     "LibraryError",
     "MissingExtra",
+    "NoConsent",
     "NotBatchable",
     "NotFound",
     "PageUnreadable",
@@ -49,6 +50,10 @@ class LibraryError(RecipesError):
 
 class PlaceError(RecipesError):
     """A place could not take, report or end a task."""
+
+
+class NoConsent(PlaceError):
+    """Pages may not leave for a place: a yes is missing, and nothing was packaged or sent."""
 
 
 class ProviderError(PlaceError):

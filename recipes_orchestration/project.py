@@ -69,6 +69,7 @@ class Project:
     library_storage_options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     prices: Mapping[str, ModelPrices] = field(default_factory=dict[str, ModelPrices])
     spend: SpendSettings = field(default_factory=SpendSettings)
+    pages_may_leave: bool = False
     alerts: AlertSettings = field(default_factory=AlertSettings)
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
     lines: Mapping[tuple[str, str | None], int] = field(
@@ -160,6 +161,7 @@ def load_project(folder: Path | str | None = None) -> Project:
         prices={model: price.prices for model, price in settings.prices.items()},
         spend=settings.spend,
         alerts=settings.alerts,
+        pages_may_leave=settings.pages_may_leave,
         ledger_url=_ledger_url(where, os.environ.get("RECIPES_LEDGER_URL") or settings.ledger),
         sources={
             name: source.model_copy(update={"root": _place_of(where, source.root)})
@@ -248,6 +250,7 @@ def _recipe(model: RecipeFile, draft: Draft) -> Recipe:
         description=model.description,
         path=str(draft.file.path),
         spend=None if model.spend is None else Decimal(str(model.spend)),
+        pages_may_leave=model.consent is not None,
         deadlines={
             step.name: Deadline(step.deadline, step.on_deadline == "calls")
             for step in model.steps

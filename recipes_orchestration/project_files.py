@@ -196,6 +196,11 @@ class ProjectFile(Settings):
         default_factory=AlertSettings,
         description="Whom to tell what a person should know, besides the Dagster log.",
     )
+    pages_may_leave: bool = Field(
+        default=False,
+        description="The project's yes to sending pages, or what was read on them, to places "
+        "other than this machine. The recipe or the run must say yes as well.",
+    )
     limits: Limits = Field(
         default_factory=Limits,
         description="Bounds on pages and on what a stopped run may lose.",

@@ -74,6 +74,7 @@ class Recipe:
     `when` is `manual`, `new_pages` or a cron line. `max_held` is the share (0 to 1) of a batch's
     pages that may wait for a person while the batch goes on. `path` is the YAML file. `spend` is
     the most that its places may be paid, in dollars. `deadlines` are of those steps that have one.
+    `pages_may_leave` is the recipe's own yes to sending them to its places.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Recipe:
     description: str | None = None
     path: str | None = None
     spend: Decimal | None = None
+    pages_may_leave: bool = False
     deadlines: Mapping[str, Deadline] = field(default_factory=dict[str, Deadline])
 
     def step(self, name: str) -> Step:

@@ -217,6 +217,11 @@ class RecipeFile(Settings):
         le=1_000_000_000,
         description="The most that the recipe may cost at its places, for good. Dollars.",
     )
+    consent: Literal["pages_may_leave"] | None = Field(
+        default=None,
+        description="The recipe's yes to sending its pages to the places of its steps, for "
+        "scheduled work too. Besides it, project.yaml must say `pages_may_leave: true`.",
+    )
     steps: Annotated[tuple[StepFile, ...], Field(strict=False)] = Field(
         min_length=1, description="What is done with each page."
     )

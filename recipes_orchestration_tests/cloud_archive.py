@@ -74,7 +74,13 @@ class CloudArchive(Archive):
 
     def write_recipe(self, steps: Sequence[Mapping[str, Any]], **more: Any) -> None:
         """Replaces the recipe; JSON is YAML."""
-        recipe = {"recipe": "letters", "source": "letters", "steps": list(steps), **more}
+        recipe = {
+            "recipe": "letters",
+            "source": "letters",
+            "consent": "pages_may_leave",
+            "steps": list(steps),
+            **more,
+        }
         (self.folder / "recipes" / "letters.yaml").write_text(json.dumps(recipe))
 
     def write_project(
@@ -87,6 +93,7 @@ class CloudArchive(Archive):
         """Replaces the project's settings."""
         project = {
             "name": "test",
+            "pages_may_leave": True,
             "sources": {"letters": {"root": "pages", "batch_size": batch_size}},
             "places": {"local": {"workers": 1}, self.provider: dict(place)},
             "limits": {"inline_wait": 1, "poll_seconds": 0.1, **(limits or {})},

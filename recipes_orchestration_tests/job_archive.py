@@ -112,6 +112,7 @@ class JobArchive(Archive):
         *,
         batch_size: int = 500,
         limits: Mapping[str, Any] | None = None,
+        **more: Any,
     ) -> None:
         """Replaces the project's settings; JSON is YAML."""
         places: dict[str, Any] = {"local": {"workers": 1}}
@@ -119,15 +120,23 @@ class JobArchive(Archive):
             places[self.place] = dict(settings)
         project = {
             "name": "test",
+            "pages_may_leave": True,
             "sources": {"letters": {"root": "pages", "batch_size": batch_size}},
             "places": places,
             "limits": {"inline_wait": 1, "poll_seconds": 0.2, **(limits or {})},
+            **more,
         }
         (self.folder / "project.yaml").write_text(json.dumps(project))
 
     def write_recipe(self, steps: Sequence[Mapping[str, Any]], **more: Any) -> None:
         """Replaces the recipe."""
-        recipe = {"recipe": "letters", "source": "letters", "steps": list(steps), **more}
+        recipe = {
+            "recipe": "letters",
+            "source": "letters",
+            "consent": "pages_may_leave",
+            "steps": list(steps),
+            **more,
+        }
         (self.folder / "recipes" / "letters.yaml").write_text(json.dumps(recipe))
 
     @contextmanager

@@ -67,13 +67,20 @@ def make_project(folder: Path, pages: Path, place: Mapping[str, Any] | None) -> 
     ]
     project = {
         "name": "strips",
+        "pages_may_leave": True,
         "sources": {"letters": {"root": str(pages)}},
         "places": {"local": {"workers": 2}}
         | ({} if place is None else {"cluster": {"kind": "slurm", **place}}),
         "limits": {"inline_wait": 1},
     }
     (folder / "project.yaml").write_text(json.dumps(project))
-    recipe = {"recipe": "letters", "source": "letters", "max_held": 0.0, "steps": steps}
+    recipe = {
+        "recipe": "letters",
+        "source": "letters",
+        "consent": "pages_may_leave",
+        "max_held": 0.0,
+        "steps": steps,
+    }
     (folder / "recipes" / "letters.yaml").write_text(json.dumps(recipe))
     return Archive(folder)
 

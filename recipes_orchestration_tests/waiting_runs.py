@@ -36,6 +36,7 @@ from .archive import Archive, find_pages, make_archive
 RECIPE = """\
 recipe: measure
 source: letters
+consent: pages_may_leave
 steps:
   - {name: size, run: "counting_steps:together"}
   - {name: ask, run: prompt, place: anthropic, model: claude-haiku-4-5, prompt: ask.md,
@@ -53,7 +54,8 @@ def make_cloud_archive(folder: Path, names: Sequence[str], **settings: object) -
     cloud = ", ".join(f"{name}: {value}" for name, value in {"batch_from": 1, **settings}.items())
     project = archive.folder / "project.yaml"
     project.write_text(
-        project.read_text().replace("places:\n", f"places:\n  anthropic: {{{cloud}}}\n")
+        "pages_may_leave: true\n"
+        + project.read_text().replace("places:\n", f"places:\n  anthropic: {{{cloud}}}\n")
     )
     (archive.folder / "recipes" / "measure.yaml").write_text(RECIPE)
     (archive.folder / "ask.md").write_text(PROMPT)

@@ -9,9 +9,11 @@ from typing import Any
 
 import typer
 
+from ..engine.consent import RUN_TAG
 from ..errors import DagsterError, NotFound
 from ..pages.naming import folder_order, shown, split_batch_key
 from ..project import load_project
+from .consenting import refuse_without_consent
 from .dagster_api import BackfillState, DagsterApi
 from .exits import ALL_RIGHT, NOT_COMPLETE
 from .interrupts import stopping_in_order
@@ -27,12 +29,16 @@ _PATIENCE_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Target:
-    """What to backfill: a recipe, or a part of it. Empty means all."""
+    """What to backfill: a recipe, or a part of it. Empty means all.
+
+    `pages_may_leave`: the person who launches it says so.
+    """
 
     recipe: str
     folder: str | None = None
     steps: tuple[str, ...] = ()
     missing_only: bool = False
+    pages_may_leave: bool = False
 
 
 def run_backfill(
@@ -43,8 +49,10 @@ def run_backfill(
     Stopped, the following ends and the backfill goes on in Dagster.
     """
     output = Output(as_json=as_json)
-    recipe = load_project(project).recipe(target.recipe)
+    loaded = load_project(project)
+    recipe = loaded.recipe(target.recipe)
     steps = steps_named(recipe, target.steps)
+    refuse_without_consent(loaded, recipe, steps, request=target.pages_may_leave)
     api = DagsterApi(url)
     wanted = _partitions(api, target, steps)
     document: dict[str, Any] = {
@@ -58,7 +66,8 @@ def run_backfill(
         output.document({**document, "backfill": None, "status": None, "succeeded": True})
         return
     title = f"{recipe.name}{' ' + shown(target.folder) if target.folder else ''}"
-    backfill_id = api.launch(recipe.name, wanted, title[:100])
+    tags = {RUN_TAG: "yes"} if target.pages_may_leave else {}
+    backfill_id = api.launch(recipe.name, wanted, title[:100], tags)
     where = f"{api.url}/runs/b/{backfill_id}"
     partitions = len({key for keys in wanted.values() for key in keys})
     output.line(

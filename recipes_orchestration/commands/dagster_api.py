@@ -124,11 +124,20 @@ class DagsterApi:
             for node in nodes
         }
 
-    def launch(self, recipe: str, targets: Mapping[str, Sequence[str]], title: str) -> str:
-        """Launches a backfill of partitions by step and gives its id."""
+    def launch(
+        self,
+        recipe: str,
+        targets: Mapping[str, Sequence[str]],
+        title: str,
+        tags: Mapping[str, str] | None = None,
+    ) -> str:
+        """Launches a backfill of partitions by step and gives its id; its runs get the tags."""
         params: dict[str, Any] = {
             "title": title,
-            "tags": [{"key": "recipes/from", "value": "recipes backfill"}],
+            "tags": [
+                {"key": key, "value": value}
+                for key, value in {"recipes/from": "recipes backfill", **(tags or {})}.items()
+            ],
         }
         partitions = [list(keys) for keys in targets.values()]
         if all(keys == partitions[0] for keys in partitions):

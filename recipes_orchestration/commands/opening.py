@@ -30,9 +30,9 @@ __all__ = [
 
 
 @contextmanager
-def opened(project: Path | None) -> Generator[Engine]:
-    """The engine of the project in that folder."""
-    with open_engine(load_project(project)) as engine:
+def opened(project: Path | None, *, pages_may_leave: bool = False) -> Generator[Engine]:
+    """The engine of the project in that folder. `pages_may_leave`: a person says so."""
+    with open_engine(load_project(project), pages_may_leave=pages_may_leave) as engine:
         yield engine
 
 

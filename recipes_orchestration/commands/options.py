@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["JSON", "Folder", "Json", "MaybeRecipe", "NoDagster", "Project", "RecipeName", "Steps"]
+__all__ = [
+    "JSON",
+    "Folder",
+    "Json",
+    "MayLeave",
+    "MaybeRecipe",
+    "NoDagster",
+    "Project",
+    "RecipeName",
+    "Steps",
+]
 
 JSON = "recipes.json"
 """Where the context's meta remembers that `--json` was given."""
@@ -21,6 +31,13 @@ def _remember(context: typer.Context, given: bool) -> bool:
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document on stdout.", callback=_remember),
+]
+MayLeave = Annotated[
+    bool,
+    typer.Option(
+        "--pages-may-leave",
+        help="Your yes for this run: its pages may go to the places of its steps.",
+    ),
 ]
 Project = Annotated[
     Path | None,

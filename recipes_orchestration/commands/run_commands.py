@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Folder, Json, NoDagster, Project, RecipeName, Steps
+from .options import Folder, Json, MayLeave, NoDagster, Project, RecipeName, Steps
 
 __all__ = ["register"]
 
@@ -39,6 +39,7 @@ def run(
         bool,
         typer.Option("--now", help="Ask providers by plain calls, at the full price: you wait."),
     ] = False,
+    pages_may_leave: MayLeave = False,
     no_dagster: NoDagster = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not show the sheet and ask first.")
@@ -49,7 +50,7 @@ def run(
     """Run a recipe here, in the foreground. Ctrl-C stops it, and what is done is kept."""
     from .running import Wanted, run_recipe
 
-    wanted = Wanted(recipe, folder, tuple(step or ()), tuple(batch or ()), now)
+    wanted = Wanted(recipe, folder, tuple(step or ()), tuple(batch or ()), now, pages_may_leave)
     run_recipe(
         project,
         wanted,
@@ -70,6 +71,7 @@ def backfill(
     url: Annotated[
         str, typer.Option("--url", metavar="URL", help="Where the Dagster UI answers.")
     ] = "http://localhost:3000",
+    pages_may_leave: MayLeave = False,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Launch it and do not follow it.")
     ] = False,
@@ -79,7 +81,7 @@ def backfill(
     """Launch a backfill in a running Dagster, as its UI would, and follow it to its end."""
     from .backfilling import Target, run_backfill
 
-    target = Target(recipe, folder, tuple(step or ()), missing_only)
+    target = Target(recipe, folder, tuple(step or ()), missing_only, pages_may_leave)
     run_backfill(project, target, url=url, wait=not no_wait, as_json=json)
 
 

@@ -23,6 +23,7 @@ from ..pages.naming import shown
 from ..recipe import Recipe
 from ..stages import stages_of
 from .alerting import alerting
+from .consenting import tell_missing_consent
 from .discovering import find_pages, tell_pages
 from .interrupts import Stopping, stopping_in_order
 from .opening import batches_in, dagster_instance, did_you_mean, opened, steps_named
@@ -43,7 +44,8 @@ __all__ = ["Outcome", "StageOutcome", "Wanted", "run_recipe"]
 class Wanted:
     """What to run: a recipe, or a part of it. Empty means all.
 
-    `now`: a person waits for it, so that nothing goes as a batch.
+    `now`: a person waits for it, so that nothing goes as a batch. `pages_may_leave`: the person
+    says so.
     """
 
     recipe: str
@@ -51,6 +53,7 @@ class Wanted:
     steps: tuple[str, ...] = ()
     batches: tuple[str, ...] = ()
     now: bool = False
+    pages_may_leave: bool = False
 
 
 def run_recipe(
@@ -73,11 +76,16 @@ def run_recipe(
     output = Output(as_json=as_json)
     started = time.monotonic()
     with ExitStack() as last:
-        with opened(project) as engine, stopping_in_order(output.note) as stopping:
+        may_leave = wanted.pages_may_leave
+        with (
+            opened(project, pages_may_leave=may_leave) as engine,
+            stopping_in_order(output.note) as stopping,
+        ):
             last.enter_context(alerting(engine.project))
             recipe = engine.project.recipe(wanted.recipe)
             steps = steps_named(recipe, wanted.steps)
             outcome = Outcome(recipe)
+            tell_missing_consent(output, engine.project, recipe, steps, request=may_leave)
             try:
                 with dagster_instance(engine.project, wanted=dagster) as instance:
                     if discover:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ..errors import HeldBack, PlaceError
+from ..errors import HeldBack, NoConsent, PlaceError
 from ..ledger.controls import ControlKind, Scope
 from ..ledger.tasks import TaskRow
 from ..places.place import State
@@ -97,7 +97,13 @@ def _advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str], n
         # A rival may have sent some since the open tasks were read: the next look adopts it.
         rivals_open = not adopted.open and _any(view, chosen, PageState.OPEN)
         return Seen(view, landed, len(adopted.open), elsewhere=rivals_open, remote=remote)
-    sending = send(engine, stage, view, chosen, now=now)
+    try:
+        sending = send(engine, stage, view, chosen, now=now)
+    except NoConsent:
+        if not adopted.open:
+            raise
+        # What went while it was allowed is paid for: it lands before the rest is refused.
+        return Seen(view, landed, len(adopted.open), remote=remote)
     if sending.sent or sending.landed or sending.waiting:
         return _sent(engine, stage, batch, landed + sending.landed, sending)
     if sending.rival:
@@ -162,7 +168,8 @@ def run_stage(
     Raises `PlaceError` when a task failed as a whole or waits for a person, or, unless it is
     deferred, when the place is paused until a person resumes it or a cap is reached: the pages
     are not to blame and stay to do. Raises `HeldBack` when a person stopped it, once what was out
-    has landed, and when a person paused it, unless it is deferred.
+    has landed, and when a person paused it, unless it is deferred. Raises `NoConsent` when pages
+    may not leave for the place.
     """
     place = engine.place(stage.place)
     # A file that could not be fetched in an earlier run may well be there now.

@@ -12,6 +12,7 @@ from ..project import Project
 from ..providers.provider import Provider
 from ..providers.recording import Recorder
 from ..providers.registry import open_provider
+from .consent import live_calls_may_go
 
 __all__ = ["open_asking", "open_cloud_place"]
 
@@ -60,7 +61,7 @@ def open_cloud_place(project: Project, name: str) -> CloudPlace:
             api_key=key,
             runtime_url=None if bedrock is None else bedrock.runtime_url,
             region=None if bedrock is None else bedrock.region,
-            live_calls=settings.live_calls,
+            live_calls=settings.live_calls if live_calls_may_go(project) else 0,
         )
 
     provider = open_provider(name, **_provider_settings(settings, key))

@@ -33,6 +33,7 @@ class Engine:
     `fetch_again` is from when on the results of a task may be fetched again, by its id, in seconds
     of the monotonic clock; `end_again` from when on its place may be asked again to end one that a
     person stopped. `on_report` is told what the far side said of a task that has landed.
+    `pages_may_leave` is the yes of the person for whose request the engine works.
     """
 
     project: Project
@@ -45,6 +46,7 @@ class Engine:
         default_factory=dict[tuple[str, str, str, int], Decimal]
     )
     end_again: dict[str, float] = field(default_factory=dict[str, float])
+    pages_may_leave: bool = False
     on_report: Callable[[TaskRow, Report], None] | None = None
 
     def stage_of(self, recipe: Recipe, step: str) -> Stage:
@@ -105,10 +107,14 @@ class Engine:
 
 
 @contextmanager
-def open_engine(project: Project) -> Generator[Engine]:
-    """The project's engine for as long as the block lasts; the ledger is migrated on the way."""
+def open_engine(project: Project, *, pages_may_leave: bool = False) -> Generator[Engine]:
+    """The project's engine for as long as the block lasts; the ledger is migrated on the way.
+
+    `pages_may_leave`: a person says so for what the engine is opened for.
+    """
     library = Library(project.library, project.library_storage_options)
-    engine = Engine(project, ledger=open_ledger(project.ledger_url), library=library)
+    ledger = open_ledger(project.ledger_url)
+    engine = Engine(project, ledger=ledger, library=library, pages_may_leave=pages_may_leave)
     try:
         yield engine
     finally:

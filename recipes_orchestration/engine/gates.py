@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ..errors import NoConsent
 from ..ledger.controls import Control, ControlKind
 from ..stages import Stage
+from .consent import missing_consent
 from .engine import Engine
 from .look import BatchView
 from .preparing import Work
@@ -32,8 +34,12 @@ class Gate:
 def gate(engine: Engine, stage: Stage, view: BatchView, work: Work, now: bool) -> Gate:
     """What of the work may be sent at this moment. `now`: a person waits for it.
 
-    A step that is stopped or paused takes those with it that need it.
+    A step that is stopped or paused takes those with it that need it. Raises `NoConsent` when
+    pages may not leave for the stage's place.
     """
+    yes = engine.pages_may_leave
+    if words := missing_consent(engine.project, view.recipe, stage.place, request=yes):
+        raise NoConsent(words)
     controls = engine.ledger.controls.of_batch(view.recipe.name, view.batch)
     halts = [each for each in controls if each.kind is not ControlKind.NOW]
     halted = _halted(halts, {step for chain in work.values() for step in chain})

@@ -18,6 +18,7 @@ from ..places import hf_prices
 from ..places.task_sizes import FIRST_SECONDS
 from ..providers.registry import open_provider
 from ..recipe import LOCAL, Recipe
+from .consent import missing_consent
 from .engine import Engine
 from .plan import StagePlan, plan_recipe
 from .plan_samples import Samples
@@ -126,8 +127,16 @@ def sheet_of(engine: Engine, recipe: Recipe, scope: Scope | None = None) -> Shee
             line = _at_provider(engine, plan, line, settings, samples, now=scope.now)
         elif isinstance(settings, JobSettings):
             line = _as_jobs(plan, line, settings)
-        lines.append(line)
+        lines.append(_with_consent(engine, recipe, line))
     return Sheet(recipe.name, scope, tuple(lines), tuple(plans))
+
+
+def _with_consent(engine: Engine, recipe: Recipe, line: SheetLine) -> SheetLine:
+    yes = engine.pages_may_leave
+    missing = missing_consent(engine.project, recipe, line.place, request=yes)
+    if missing is None or not line.pages:
+        return line
+    return replace(line, words=(*line.words, missing.rstrip(".")))
 
 
 def _line(engine: Engine, plan: StagePlan, steps: Sequence[str]) -> SheetLine:

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from ..engine.advance import run_stage
+from ..engine.consent import missing_consent
 from ..engine.engine import open_engine
 from ..engine.look import BatchView, HeldPage, PageState
 from ..errors import HeldBack, RecipesError
@@ -30,7 +31,7 @@ from .events import (
 from .heartbeat import Heartbeat
 from .pages_events import batches_of, pages_key
 from .reports import replayer
-from .run_tags import MOST_CHARACTERS, STOPPED, is_now
+from .run_tags import MOST_CHARACTERS, STOPPED, is_now, says_yes
 
 __all__ = ["pages_spec", "stage_assets"]
 
@@ -82,6 +83,7 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
         partitions_def=partitions,
         can_subset=True,
         pool=_pool(stage),
+        config_schema=_config(stage),
         op_tags={"recipes/place": stage.place},
     )
     def run(
@@ -93,6 +95,22 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
             raise dg.Failure(description=str(error), allow_retries=False) from error
 
     return run
+
+
+YES = "pages_may_leave"
+"""In the run config of a stage elsewhere: a person's yes to this run."""
+
+
+def _config(stage: Stage) -> dict[str, Any] | None:
+    if stage.place == LOCAL:
+        return None
+    words = f"For this run: may its pages go to {stage.place}? The project must say yes as well."
+    return {YES: dg.Field(bool, default_value=False, description=words)}
+
+
+def _may_leave(context: dg.AssetExecutionContext) -> bool:
+    config = context.op_execution_context.op_config or {}
+    return bool(config.get(YES)) or says_yes(context.run.tags)
 
 
 def _pool(stage: Stage) -> str | None:
@@ -115,13 +133,19 @@ def _step_spec(project: Project, recipe: Recipe, step: Step) -> dg.AssetSpec:
         key=step_key(recipe.name, step.name),
         deps=deps,
         skippable=True,
-        description=operation.about or f"Step {step.name} of recipe {recipe.name}: {step.run}",
+        description=_about(project, recipe, step, operation.about),
         group_name=recipe.name,
         kinds={project.kind_of(step.place), *operation.kinds},
         code_version=recipe.fingerprint(step.name),
-        automation_condition=condition_of(recipe),
+        automation_condition=condition_of(project, recipe, step),
         metadata={"dagster/column_schema": COLUMNS, **_code_reference(recipe)},
     )
+
+
+def _about(project: Project, recipe: Recipe, step: Step, words: str) -> str:
+    about = words or f"Step {step.name} of recipe {recipe.name}: {step.run}"
+    missing = missing_consent(project, recipe, step.place)
+    return about if missing is None else f"{about}\n\n{missing}"
 
 
 def _code_reference(recipe: Recipe) -> dict[str, Any]:
@@ -148,7 +172,7 @@ def _run(
     steps = [step.name for step in stage.steps if step.name in wanted]
     checked = {key.asset_key.path[-1] for key in context.selected_asset_check_keys}
     with (
-        open_engine(project) as engine,
+        open_engine(project, pages_may_leave=_may_leave(context)) as engine,
         Heartbeat(engine, context.run.run_id),
         _turn(context, project, stage),
     ):

@@ -6,19 +6,23 @@ from typing import Any
 
 import dagster as dg
 
-from ..recipe import MANUAL, NEW_PAGES, Recipe
+from ..engine.consent import missing_consent
+from ..project import Project
+from ..recipe import MANUAL, NEW_PAGES, Recipe, Step
 
 __all__ = ["automation_sensor", "condition_of"]
 
 
-def condition_of(recipe: Recipe) -> dg.AutomationCondition[Any] | None:
-    """When Dagster starts the recipe's steps by itself; None for `manual`.
+def condition_of(
+    project: Project, recipe: Recipe, step: Step
+) -> dg.AutomationCondition[Any] | None:
+    """When Dagster starts a step by itself; None for `manual`, and where pages may not leave.
 
     `new_pages`: as soon as discovery has found new or changed pages of a batch, or a step before
     has landed. A cron line: at that time, whatever is missing or behind. Neither asks for a
     partition that is in progress, or again for one that failed until something about it changes.
     """
-    if recipe.when == MANUAL:
+    if recipe.when == MANUAL or missing_consent(project, recipe, step.place):
         return None
     if recipe.when == NEW_PAGES:
         return dg.AutomationCondition.eager().with_label(NEW_PAGES)

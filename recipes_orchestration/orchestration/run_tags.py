@@ -11,6 +11,8 @@ from dagster._core.storage.tags import (
     ROOT_RUN_ID_TAG,
 )
 
+from ..engine.consent import RUN_TAG
+
 __all__ = [
     "AWAIT",
     "BACKFILL_ID_TAG",
@@ -38,6 +40,7 @@ __all__ = [
     "YES",
     "is_now",
     "listed",
+    "says_yes",
     "shown_ids",
 ]
 
@@ -91,7 +94,16 @@ MOST_CHARACTERS = 200
 
 def is_now(tags: Mapping[str, str]) -> bool:
     """Whether a person waits for the run."""
-    return tags.get(NOW, "").strip().lower() in ("true", "yes", "1")
+    return _is_yes(tags, NOW)
+
+
+def says_yes(tags: Mapping[str, str]) -> bool:
+    """Whether a person said for this run that its pages may leave."""
+    return _is_yes(tags, RUN_TAG)
+
+
+def _is_yes(tags: Mapping[str, str], name: str) -> bool:
+    return tags.get(name, "").strip().lower() in ("true", "yes", "1")
 
 
 def listed(ids: Iterable[str]) -> str:
