@@ -13,10 +13,12 @@ from uuid import uuid4
 from pebble import ProcessExpired, ProcessPool
 
 from ..errors import PlaceError, RecipesError
-from ..runner.run_pages import MANY, Setting, run_pages
+from ..runner.measured import Measured, run_measured
+from ..runner.run_pages import MANY, Setting
 from ..runner.work import Failure, FailureKind, Outcome, PageWork, TaskSpec
 from ..steps.registry import load_operation
-from .place import Chunk, Package, Sent, Sought, Standing, State
+from .measures import Measures
+from .place import Chunk, Package, Report, Sent, Sought, Standing, State
 from .processes import process_lives, this_process
 from .worker_pool import worker_pool
 
@@ -29,8 +31,9 @@ class _Task:
 
     name: str
     setting: Setting
+    measures: Measures
     lock: threading.Lock = field(default_factory=threading.Lock)
-    futures: set[Future[list[Outcome]]] = field(default_factory=set[Future[list[Outcome]]])
+    futures: set[Future[Measured]] = field(default_factory=set[Future[Measured]])
     ready: list[Outcome] = field(default_factory=list[Outcome])
     pages_ready: int = 0
     pages_left: int = 0
@@ -93,7 +96,7 @@ class LocalPlace:
 
     def _start(self, name: str, task: TaskSpec) -> str:
         setting = Setting(task.steps, task.reader, task.import_path, task.max_pixels)
-        running = _Task(name=name, setting=setting, pages_left=len(task.pages))
+        running = _Task(name, setting, Measures(_asked(task)), pages_left=len(task.pages))
         remote_id = f"{self._here}/{name}"
         self._tasks[remote_id] = running
         several = any(load_operation(step.run).many is not None for step in task.steps)
@@ -143,8 +146,13 @@ class LocalPlace:
     def bill(self, remote_id: str) -> None:
         """Nothing is billed here."""
 
-    def report(self, remote_id: str) -> None:
-        """Nothing: what a step took is known page by page."""
+    def report(self, remote_id: str) -> Report | None:
+        """What the pages took so far, in a task of this process."""
+        task = self._tasks.get(remote_id)
+        if task is None:
+            return None
+        with task.lock:
+            return Report(task.measures.facts())
 
     def forget(self, remote_id: str) -> None:
         """Lets go of the task's results, which have landed."""
@@ -200,7 +208,7 @@ class LocalPlace:
     def _schedule(self, task: _Task, pages: Sequence[PageWork]) -> None:
         try:
             future = self._started().schedule(
-                run_pages, [task.setting, pages], timeout=self._page_timeout * len(pages)
+                run_measured, [task.setting, pages], timeout=self._page_timeout * len(pages)
             )
         except RuntimeError as error:
             raise PlaceError(
@@ -216,15 +224,19 @@ class LocalPlace:
             self._pool = worker_pool(self._workers)
         return self._pool
 
-    def _done(self, task: _Task, pages: Sequence[PageWork], future: Future[list[Outcome]]) -> None:
+    def _done(self, task: _Task, pages: Sequence[PageWork], future: Future[Measured]) -> None:
         outcomes: list[Outcome] = []
         try:
-            outcomes = future.result()
+            outcomes, loads, memory = future.result()
+            with task.lock:
+                task.measures.loaded(loads, memory)
         except CancelledError:
             pass
         except RecipesError as error:
             task.failure = str(error)
         except (ProcessExpired, TimeoutError) as error:
+            with task.lock:
+                task.measures.restarts += 1
             smaller = _narrowed(pages)
             if smaller and self._pool is not None:
                 for page in smaller:
@@ -238,10 +250,16 @@ class LocalPlace:
         with task.lock:
             task.futures.discard(future)
             task.ready.extend(outcomes)
+            task.measures.add(outcomes)
             task.pages_ready += len(pages)
             task.pages_left -= len(pages)
         if self._due(task):
             self._news.set()
+
+
+def _asked(spec: TaskSpec) -> dict[str, int]:
+    """How many pages are to go through each step."""
+    return {step.name: sum(step.name in page.steps for page in spec.pages) for step in spec.steps}
 
 
 def _narrowed(pages: Sequence[PageWork]) -> list[PageWork]:

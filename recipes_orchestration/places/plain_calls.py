@@ -82,7 +82,10 @@ class Journal:
 
 @dataclass
 class PlainTask:
-    """A task of plain calls in threads of this process. `lock` guards what stands below it."""
+    """A task of plain calls in threads of this process. `lock` guards what stands below it.
+
+    `took` are the seconds of the calls that were answered, those of the SDK's retries included.
+    """
 
     remote_id: str
     provider: Provider
@@ -93,6 +96,7 @@ class PlainTask:
     lock: threading.Lock = field(default_factory=threading.Lock)
     ready: list[bytes] = field(default_factory=list[bytes])
     failed: dict[str, str] = field(default_factory=dict[str, str])
+    took: dict[str, float] = field(default_factory=dict[str, float])
     left: int = 0
     cancelled: bool = False
     refused: Refused | None = None
@@ -130,11 +134,14 @@ class PlainTask:
 
     def _one(self, call_id: str, call: Call) -> None:
         line: bytes | None = None
+        seconds = 0.0
         words = ""
         if self.cancelled or self.refused is not None:
             return
+        started = time.perf_counter()
         try:
             status, body = self.provider.plain(call)
+            seconds = time.perf_counter() - started
             line = self.provider.result_line(call_id, status, body)
             self.journal.append(line)
         except Refused as refused:
@@ -149,6 +156,7 @@ class PlainTask:
         with self.lock:
             if line is not None:
                 self.ready.append(line)
+                self.took[call_id] = seconds
             else:
                 self.failed[call_id] = words
             self.left = max(0, self.left - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -12,7 +12,8 @@ from uuid import uuid4
 from ..providers.provider import Provider
 from ..runner.work import Failure, FailureKind, Outcome
 from .answering import Reading, all_outcomes, chunks
-from .place import Bill, Chunk, Sent, Standing, State
+from .measures import Measures
+from .place import Bill, Chunk, Report, Sent, Standing, State
 from .plain_calls import Journal, PlainTask
 from .processes import process_lives, this_process
 from .spool import SpoolPart
@@ -32,6 +33,7 @@ class _Kept:
     """What has been read of a task of this process."""
 
     reading: Reading
+    measures: Measures
     parts: int = 0
 
 
@@ -105,12 +107,15 @@ class PlainTasks:
             ended, lines, failed = task.ended, list(task.ready), dict(task.failed)
         if self._due(task, len(lines) + len(failed), ended):
             if sent.remote_id not in self._kept:
-                self._kept[sent.remote_id] = _Kept(new_reading(sent))
+                measures = Measures({sent.spec.steps[0].name: len(sent.calls)})
+                self._kept[sent.remote_id] = _Kept(new_reading(sent), measures)
             kept = self._kept[sent.remote_id]
-            outcomes = [*kept.reading.outcomes(lines), *_unanswered(sent, task, failed)]
+            answered = _timed(sent, task, kept.reading.outcomes(lines))
+            outcomes = [*answered, *_unanswered(sent, task, failed)]
             if outcomes:
                 yield Chunk(kept.parts + 1, outcomes)
                 kept.parts += 1
+                kept.measures.add(outcomes)
             with task.lock:
                 del task.ready[: len(lines)]
                 for call_id in failed:
@@ -123,6 +128,11 @@ class PlainTasks:
         """What the task cost so far."""
         kept = self._kept.get(remote_id)
         return self._bills.get(remote_id) if kept is None else kept.reading.bill()
+
+    def report(self, remote_id: str) -> Report | None:
+        """What the calls of a task of this process took."""
+        kept = self._kept.get(remote_id)
+        return None if kept is None else Report(kept.measures.facts())
 
     def cancel(self, remote_id: str) -> None:
         """Calls that have not begun are left; those on their way are paid, and waited for."""
@@ -177,6 +187,13 @@ class PlainTasks:
 def _process_and_name(remote_id: str) -> tuple[str, str]:
     rest, _, name = remote_id.removeprefix(_PLAIN).rpartition("/")
     return rest.partition("/")[0], name
+
+
+def _timed(sent: Sent, task: PlainTask, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    """The outcomes with the seconds of their calls: of several of one call, the first has them."""
+    for outcome in outcomes:
+        seconds = task.took.pop(sent.calls[outcome.page_id], 0.0)
+        yield outcome._replace(seconds=seconds)
 
 
 def _unanswered(sent: Sent, task: PlainTask, failed: Mapping[str, str]) -> Iterator[Outcome]:

@@ -30,6 +30,7 @@ __all__ = [
     "outcomes_of",
     "run_pages",
     "run_step",
+    "take_loads",
     "words_of",
 ]
 
@@ -42,7 +43,8 @@ MAX_VALUE_BYTES = 32 * 1024 * 1024
 # An ASCII character takes at most six bytes as JSON.
 _SURELY_SMALL = MAX_VALUE_BYTES // 12
 
-_models = Models()
+_loads: list[tuple[str, float]] = []
+_models = Models(lambda step, seconds: _loads.append((step, seconds)))
 _operations: dict[str, Operation] = {}
 
 
@@ -84,6 +86,13 @@ def outcomes_of(setting: Setting, works: Sequence[PageWork]) -> Iterator[Outcome
             yield outcome
             if outcome.failure is None:
                 values[outcome.page_id][step.name] = outcome.value
+
+
+def take_loads() -> list[tuple[str, float]]:
+    """The step and seconds of each model that `run_pages` has loaded since this was asked."""
+    loads = list(_loads)
+    _loads.clear()
+    return loads
 
 
 def run_step(
