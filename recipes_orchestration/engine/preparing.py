@@ -72,6 +72,7 @@ def _new_task(
         claims=claims,
         sent=sent_record(view, steps, work, package),
         calls=package.calls,
+        estimate_usd=None if package.expected is None else package.expected.usd,
     )
 
 

@@ -19,21 +19,23 @@ __all__ = ["dearer", "slower"]
 
 RECENT, BEFORE = timedelta(days=1), timedelta(days=30)
 DEARER, SLOWER = Decimal("1.15"), 1.5
+# A job is paid by the minute and starts before its first page: the sheet's own high is as wide.
+DEARER_JOB = Decimal("2.5")
 # Fewer say nothing.
 FEWEST_BILLS, FEWEST_TASKS, LAST_TASKS = 3, 8, 3
 
 
 def dearer(engine: Engine, now: datetime) -> Iterable[Cause]:
-    """Tasks of the last day that cost over 15 % more than those before let expect.
+    """Tasks of the last day that cost over 15 % more than was to be expected.
 
-    Expected is what a line of the same step, model and kind of price cost on average in the 30
-    days before.
+    Expected is what the task was estimated at when it was sent; and what a line of the same step,
+    model and kind of price cost on average in the 30 days before.
     """
     groups: dict[tuple[str, str, str, str], list[Booking]] = defaultdict(list)
     for bill in engine.ledger.bookings.all(since=now - BEFORE):
         if sum(bill.lines.values()):
             groups[bill.recipe, bill.step, bill.model, bill.mode].append(bill)
-    found: dict[tuple[str, str], str] = {}
+    found = _over_estimate(engine, now)
     for (recipe, step, model, _), bills in groups.items():
         before = [bill for bill in bills if now - bill.booked_at > RECENT]
         if len(before) < FEWEST_BILLS or (recipe, step) in found:
@@ -50,6 +52,28 @@ def dearer(engine: Engine, now: datetime) -> Iterable[Cause]:
                 break
     for (recipe, step), words in found.items():
         yield Cause(f"dearer/{recipe}/{step}", AlertKind.DEARER, words)
+
+
+def _over_estimate(engine: Engine, now: datetime) -> dict[tuple[str, str], str]:
+    """What to say of steps of which a task was dearer than its estimate, the newest one first."""
+    estimates = engine.ledger.bookings.estimates(now - RECENT)
+    found: dict[tuple[str, str], str] = {}
+    if not estimates:
+        return found
+    for bill in reversed(engine.ledger.bookings.all(since=now - RECENT)):
+        estimate = estimates.get(bill.task_id)
+        answers = _lines(bill)
+        if not estimate or not answers or (bill.recipe, bill.step) in found:
+            continue
+        # The mean of few answers is further from that of all, by about their own spread.
+        most = DEARER_JOB if bill.mode == "job" else DEARER + 1 / Decimal(answers).sqrt() / 2
+        if _usd(bill) > estimate * most:
+            found[bill.recipe, bill.step] = (
+                f"A task of {bill.recipe}/{bill.step} ({bill.model}, batch {bill.batch}) cost "
+                f"{dollars(_usd(bill))} and was estimated at {dollars(estimate)}. See: "
+                f"recipes tasks {bill.recipe} --all"
+            )
+    return found
 
 
 def slower(engine: Engine) -> Iterable[Cause]:

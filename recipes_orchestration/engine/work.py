@@ -17,6 +17,7 @@ from ..stages import Stage
 from .engine import Engine
 from .look import BatchView
 from .needs import Needs
+from .usual import usual_of
 
 __all__ = ["LibraryAnswers", "sent_record", "sent_task", "task_spec"]
 
@@ -50,7 +51,9 @@ def task_spec(
     pages = tuple(_pages(engine, wanted, view.pages, fetch=True))
     spec = _task_spec(engine, view.source, view.batch, stage.steps, pages)
     # At a provider the place is not opened: an estimate needs none of its keys.
-    if stage.steps[0].provider is not None or engine.place(stage.place).ends_here(None):
+    if stage.steps[0].provider is not None:
+        return replace(spec, usual=usual_of(engine, stage, view))
+    if engine.place(stage.place).ends_here(None):
         return spec
     return replace(
         spec,
@@ -96,7 +99,8 @@ def sent_record(
 ) -> dict[str, Any]:
     """What a task must remember so that its answers land as they were asked for.
 
-    `chains` are the steps of those pages that do not go through all of them.
+    `chains` are the steps of those pages that do not go through all of them, `expected` what was
+    counted of its questions, by which the next ones are counted better.
     """
     needs = {need for step in steps for need in view.steps[step].step.needs}
     record: dict[str, Any] = {
@@ -104,6 +108,11 @@ def sent_record(
         "needs": {need: view.steps[need].fingerprint for need in sorted(needs)},
         "group": dict(package.group),
     }
+    if package.expected is not None and package.expected.calls:
+        record["expected"] = {
+            "calls": package.expected.calls,
+            "tokens_in": round(package.expected.tokens_in, 1),
+        }
     if chains := {page: list(chain) for page, chain in work.items() if chain != steps}:
         record["chains"] = chains
     return record

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import sqlalchemy as sa
 
 from .connection import Database, insert_into
 from .reservations import reserved_for, settle
-from .tables import bookings
+from .tables import bookings, tasks
 
-__all__ = ["Booking", "BookingBook"]
+__all__ = ["Booking", "BookingBook", "Past"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,17 @@ class Booking:
     lines: dict[str, int]
     booked_at: datetime
     saved_usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A bill with what its task was sent with: the fingerprints by step, and `Task.sent`."""
+
+    tokens_in: int
+    tokens_out: int
+    lines: dict[str, int]
+    fingerprints: dict[str, str]
+    sent: dict[str, Any] | None
 
 
 _COLUMNS = tuple(bookings.c[field.name] for field in fields(Booking))
@@ -93,6 +105,36 @@ class BookingBook:
         if since is not None:
             where.append(bookings.c.booked_at >= since.astimezone(UTC))
         return self._rows(*where)
+
+    def last(self, recipe: str, step: str, place: str, most: int = 8) -> list[Past]:
+        """The last bills of the step at the place, the newest first."""
+        newest = (
+            sa.select(bookings.c.task_id, bookings.c.booked_at)
+            .where(bookings.c.recipe == recipe, bookings.c.step == step, bookings.c.place == place)
+            .order_by(bookings.c.booked_at.desc(), bookings.c.task_id)
+            .limit(most)
+            .subquery()
+        )
+        billed = (bookings.c[name] for name in ("tokens_in", "tokens_out", "lines"))
+        query = (
+            sa.select(*billed, tasks.c.fingerprints, tasks.c.sent)
+            .join(newest, newest.c.task_id == bookings.c.task_id)
+            .join(tasks, tasks.c.id == bookings.c.task_id)
+            .order_by(newest.c.booked_at.desc(), newest.c.task_id)
+        )
+        with self._database.reading() as connection:
+            return [Past(*row) for row in connection.execute(query)]
+
+    def estimates(self, since: datetime) -> dict[str, Decimal]:
+        """What the tasks that were booked since then were thought to cost, by their ids."""
+        query = (
+            sa.select(tasks.c.id, tasks.c.estimate_usd)
+            .join(bookings, bookings.c.task_id == tasks.c.id)
+            .where(bookings.c.booked_at >= since.astimezone(UTC))
+            .where(tasks.c.estimate_usd.is_not(None))
+        )
+        with self._database.reading() as connection:
+            return dict(connection.execute(query).all())
 
     def _rows(self, *where: sa.ColumnElement[bool]) -> list[Booking]:
         query = sa.select(*_COLUMNS).where(*where)

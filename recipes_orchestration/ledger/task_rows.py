@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
@@ -52,7 +53,8 @@ class TaskRow:
     the steps as they were, `calls` the id of each page's call. `slot`: it takes one of the place's
     slots. `stopped` says why its end was asked for, `held` why it waits for a person, `fetches`
     how often its results could not be fetched. `array` is the group that it was sent in, `report`
-    what the far side told of its work.
+    what the far side told of its work. `estimate_usd` is what it was thought to cost before it was
+    sent, None when nobody could tell.
     """
 
     id: str
@@ -83,6 +85,7 @@ class TaskRow:
     fetches: int = 0
     array: str | None = None
     report: dict[str, Any] | None = field(default=None, repr=False)
+    estimate_usd: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ class NewTask:
     claims: Collection[str]
     sent: Mapping[str, Any] | None = None
     calls: Mapping[str, str] | None = None
+    estimate_usd: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)

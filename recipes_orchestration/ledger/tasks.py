@@ -130,6 +130,7 @@ class TaskBook(TaskWatch):
                 calls=None if new.calls is None else dict(new.calls),
                 slot=slot,
                 array=array,
+                estimate_usd=new.estimate_usd,
             )
             for new in group
         ]

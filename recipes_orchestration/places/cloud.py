@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..providers.prices import ModelPrices
 from ..providers.provider import BatchLimits, BatchState, BatchStatus, Group, Provider
 from ..providers.recording import Recorder
-from ..runner.work import TaskSpec
+from ..runner.work import TaskSpec, Usual
 from .answering import Reading, all_outcomes, chunks
 from .live_answers import LiveAnswers
 from .packing import Packer
-from .place import Bill, Chunk, Package, Sent, Sought, Standing, State
+from .place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State
 from .plain_tasks import PlainTasks, is_plain
 from .questions import Asker
 from .spool import Spool, SpoolPart
+from .task_estimates import TaskEstimate
 from .worst_cases import WorstCases
 
 __all__ = ["CloudPlace", "CloudRules"]
@@ -99,6 +101,7 @@ class CloudPlace:
             line=self._provider.line,
             new_part=self._spool.part,
             worst=self._worst if self._rules.capped else None,
+            estimate=partial(self._estimate, spec.usual),
         )
         asker = Asker.of(spec, step, self._provider, self._recorder(step.name))
         for package in packer.packages(asker.calls()):
@@ -163,8 +166,9 @@ class CloudPlace:
             return self._plain.bill(remote_id)
         return self._bills.get(remote_id)
 
-    def report(self, remote_id: str) -> None:
-        """Nothing: a provider tells no more than its bill."""
+    def report(self, remote_id: str) -> Report | None:
+        """What plain calls took; of a batch a provider tells no more than its bill."""
+        return self._plain.report(remote_id)
 
     def cancel(self, remote_id: str) -> None:
         """Asks the provider to end the batch; plain calls that have not begun are left."""
@@ -202,6 +206,9 @@ class CloudPlace:
 
     def _worst(self, group: Group) -> WorstCases:
         return WorstCases(self.name, group, self._prices)
+
+    def _estimate(self, usual: Usual, group: Group) -> TaskEstimate:
+        return TaskEstimate(self.name, group, self._prices, usual)
 
     def _limits(self) -> BatchLimits:
         limits = self._provider.limits

@@ -27,10 +27,12 @@ from .hf_prices import UNKNOWN, PriceList, cost_of
 from .hf_results import HfResults
 from .hf_store import Store
 from .packaging import Packaging, PackedTask, cut, rung_of
-from .place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State, array_of
+from .place import Bill, Chunk, Expected, Package, Report, Sent, Sought, Standing, State, array_of
 
 __all__ = ["HfJobsPlace"]
 
+# A job takes so many seconds to begin, as the sheet takes it.
+STARTS_WITHIN = 60.0
 # A job whose time is over is ended so many seconds later at most.
 ENDED_WITHIN = 60.0
 
@@ -99,6 +101,7 @@ class HfJobsPlace:
                         content=(packaging, packed),
                         worst_usd=usd,
                         worst_unknown=unknown,
+                        expected=self._expected(rung, spec.seconds_per_page, len(packed.pages)),
                     )
                 ]
 
@@ -112,6 +115,14 @@ class HfJobsPlace:
             return None, f"The price of the flavor {machine.flavor} is not known: choose another"
         # The Hub may take a moment to end it, and each minute that was begun counts.
         return cost_of(price, machine.timeout + ENDED_WITHIN), ""
+
+    def _expected(self, rung: int, seconds: float | None, pages: int) -> Expected | None:
+        """What a job of so many pages will likely cost; None when nothing has landed before."""
+        price = self._prices.of(self._rules.machine(rung).flavor)
+        if seconds is None or price.basis == UNKNOWN:
+            return None
+        # It starts before its first page.
+        return Expected(cost_of(price, pages * seconds + STARTS_WITHIN))
 
     def discard(self, package: Package) -> None:
         """Nothing is held by a package: its files are there for the next one."""

@@ -10,6 +10,7 @@ from ..providers.provider import BatchLimits, Call, Group
 from ..runner.work import Failure, FailureKind, Outcome, PageWork
 from .place import Package
 from .spool import SpoolPart
+from .task_estimates import TaskEstimate
 from .worst_cases import WorstCases
 
 __all__ = ["MODE", "Packer", "group_of"]
@@ -29,7 +30,7 @@ class Packer:
 
     A body that crosses the cap by one byte goes into the next part. Of a batch's parts, one that
     has fewer requests than the provider takes goes as plain calls. `worst` adds up the most that
-    the calls of a group can cost; None where nobody asks.
+    the calls of a group can cost; None where nobody asks. `estimate` adds up what they will likely.
     """
 
     step: str
@@ -38,7 +39,9 @@ class Packer:
     line: Callable[[str, Call], bytes]
     new_part: Callable[[Group, int], SpoolPart]
     worst: Callable[[Group], WorstCases] | None = None
+    estimate: Callable[[Group], TaskEstimate] | None = None
     _worst: dict[Path, WorstCases] = field(default_factory=dict[Path, WorstCases])
+    _estimates: dict[Path, TaskEstimate] = field(default_factory=dict[Path, TaskEstimate])
     _parts: dict[Group, SpoolPart] = field(default_factory=dict[Group, SpoolPart])
     _decided: list[Outcome] = field(default_factory=list[Outcome])
 
@@ -75,8 +78,12 @@ class Packer:
             line = line or self._line(call_id, call)
             if self.worst is not None:
                 self._worst[part.path] = self.worst(call.group)
+            if self.estimate is not None:
+                self._estimates[part.path] = self.estimate(call.group)
         if line and self.worst is not None:
             self._worst[part.path].add(call)
+        if line and self.estimate is not None:
+            self._estimates[part.path].add(call)
         part.add(work.page_id, call_id, line, call.body)
         return full
 
@@ -94,6 +101,7 @@ class Packer:
         batched = self.mode == "batch" and len(part.bodies) >= self.limits.min_requests
         worst = self._worst.pop(part.path, None)
         usd, unknown = (None, "") if worst is None else worst.usd(batch=batched)
+        estimate = self._estimates.pop(part.path, None)
         return Package(
             pages=tuple(part.calls),
             decided=self._taken(),
@@ -103,6 +111,7 @@ class Packer:
             content=part,
             worst_usd=usd,
             worst_unknown=unknown,
+            expected=None if estimate is None else estimate.expected(batch=batched),
         )
 
     def _taken(self) -> tuple[Outcome, ...]:

@@ -17,6 +17,7 @@ __all__ = [
     "Answers",
     "Bill",
     "Chunk",
+    "Expected",
     "Message",
     "Package",
     "Place",
@@ -56,6 +57,18 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """What a task will likely cost in dollars; None when nobody knows its price.
+
+    `calls` are so many questions that have `tokens_in` together, as they are counted here.
+    """
+
+    usd: Decimal | None
+    calls: int = 0
+    tokens_in: float = 0.0
+
+
+@dataclass(frozen=True)
 class Package:
     """A part of the work, ready to be sent as one task.
 
@@ -63,7 +76,8 @@ class Package:
     was packed: pages that cannot be read, answers that need no question. `calls` are the ids of
     the pages' calls. `slot`: the task takes one of the place's slots. `group` is what a task must
     remember for its answers to be read. `content` is the place's own. `worst_usd` is the most that
-    it can cost in dollars; None when nobody can tell, for the reason `worst_unknown`.
+    it can cost in dollars; None when nobody can tell, for the reason `worst_unknown`. `expected`
+    is what it will likely cost; None where nothing is paid, or nothing is known of it.
     """
 
     pages: tuple[str, ...]
@@ -74,6 +88,7 @@ class Package:
     content: Any = field(default=None, repr=False)
     worst_usd: Decimal | None = Decimal(0)
     worst_unknown: str = ""
+    expected: Expected | None = None
 
     @property
     def page_ids(self) -> list[str]:

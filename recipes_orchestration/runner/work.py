@@ -20,6 +20,7 @@ __all__ = [
     "PageWork",
     "Spent",
     "TaskSpec",
+    "Usual",
 ]
 
 
@@ -108,6 +109,20 @@ class PageWork:
     failed: str | None = None
 
 
+class Usual(NamedTuple):
+    """What questions and answers of a step had before, on average.
+
+    `tokens_out` are those of an answer, None when none has landed. Our own count of a question's
+    tokens is to be multiplied by `factor` to be the provider's.
+    """
+
+    tokens_out: float | None = None
+    factor: float = 1.0
+
+
+_NOTHING_LANDED = Usual()
+
+
 @dataclass(frozen=True)
 class TaskSpec:
     """Work to send: steps over pages of one batch.
@@ -115,7 +130,8 @@ class TaskSpec:
     `import_path` is the folder that `module:function` steps are
     imported from. `max_pixels` bounds a page before it is decoded. `folder` is a relative path of
     letters, digits and `-_~/` under which a place may keep what belongs to the batch.
-    `seconds_per_page` is what the steps took together when they ran there before.
+    `seconds_per_page` is what the steps took together when they ran there before, and `usual` what
+    a step at a provider was asked and answered.
     """
 
     steps: tuple[Step, ...]
@@ -126,3 +142,4 @@ class TaskSpec:
     page_timeout: float = 600.0
     folder: str = ""
     seconds_per_page: float | None = None
+    usual: Usual = _NOTHING_LANDED
