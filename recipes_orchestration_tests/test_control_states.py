@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from recipes_orchestration.engine.advance import Seen
-from recipes_orchestration.engine.by_hand import give_value, retry, set_aside
-from recipes_orchestration.engine.controls import hurry, pause, resume, scope_of, stop
 from recipes_orchestration.engine.engine import Engine
 from recipes_orchestration.engine.look import look
 from recipes_orchestration.engine.poll import poll_open
 from recipes_orchestration.engine.stopping import stop_tasks
 from recipes_orchestration.errors import HeldBack
-from recipes_orchestration.ledger.holds import Failure
 from recipes_orchestration.ledger.tasks import TaskState
-from recipes_orchestration.recipe import page_key
 from recipes_orchestration.rehearsal import Rehearsal
 
 from .cloud_archive import BATCH, advance_once
 from .cloud_landing import cloud, direct, rows_of, send_batch, sizes
+from .control_decisions import DECIDE, ON_HELD, do_stop, hold_page
+from .control_table import CLOUD, LABELS, STATES, TABLE, End
 
 pytestmark = pytest.mark.usefixtures("restored_path")
 
@@ -31,122 +27,7 @@ pytestmark = pytest.mark.usefixtures("restored_path")
 PLACE = "openai"
 PAGES = 5
 HELD = "a/0004.png"
-STATES = ("none", "preparing", "submitted", "cancelling", "ended", "landed")
-
-
-@dataclass(frozen=True)
-class End:
-    """What it comes to: requests of each batch, plain calls, landed pages, and who holds back."""
-
-    batches: list[int]
-    plain: int
-    landed: int
-    by: str = ""
-
-
-# Five pages. A batch that is cancelled has answered two of them.
-PAUSE = {
-    "none": End([], 0, 0, "paused"),
-    "preparing": End([5], 0, 5),
-    "submitted": End([5], 0, 5),
-    "cancelling": End([5], 0, 2, "paused"),
-    "ended": End([5], 0, 5),
-    "landed": End([5], 0, 5),
-}
-STOP = {
-    "none": End([], 0, 0, "stopped"),
-    "preparing": End([5], 0, 2, "stopped"),
-    "submitted": End([5], 0, 2, "stopped"),
-    "cancelling": End([5], 0, 2, "stopped"),
-    "ended": End([5], 0, 5),
-    "landed": End([5], 0, 5),
-}
-RESUME = {
-    "none": End([5], 0, 5),
-    "preparing": End([5, 3], 0, 5),
-    "submitted": End([5, 3], 0, 5),
-    "cancelling": End([5, 3], 0, 5),
-    "ended": End([5], 0, 5),
-    "landed": End([5], 0, 5),
-}
-NOW = {
-    "none": End([], 5, 5),
-    "preparing": End([5], 3, 5),
-    "submitted": End([5], 3, 5),
-    "cancelling": End([5], 3, 5),
-    "ended": End([5], 0, 5),
-    "landed": End([5], 0, 5, "refused"),
-}
-# One of the five pages is held from before, so that a task has the four others.
-RETRY = {
-    "none": End([5], 0, 5),
-    "preparing": End([4, 1], 0, 5),
-    "submitted": End([4, 1], 0, 5),
-    "cancelling": End([4, 1, 2], 0, 5),
-    "ended": End([4, 1], 0, 5),
-    "landed": End([4, 1], 0, 5),
-}
-RELEASE = {
-    "none": End([4], 0, 4),
-    "preparing": End([4], 0, 4),
-    "submitted": End([4], 0, 4),
-    "cancelling": End([4, 2], 0, 4),
-    "ended": End([4], 0, 4),
-    "landed": End([4], 0, 4),
-}
-BY_HAND = {state: End(end.batches, 0, 5) for state, end in RELEASE.items()}
-
-
-def do_pause(engine: Engine) -> None:
-    pause(engine, scope_of(engine, "letters"), "a reason", "Ada")
-
-
-def do_stop(engine: Engine) -> None:
-    stop(engine, scope_of(engine, "letters"), "a reason", "Ada")
-
-
-def do_resume(engine: Engine) -> None:
-    """Of a stop that was asked for a moment ago."""
-    do_stop(engine)
-    resume(engine, scope_of(engine, "letters"))
-
-
-def do_now(engine: Engine) -> None:
-    hurry(engine, scope_of(engine, "letters"), "a reason", "Ada")
-
-
-def do_retry(engine: Engine) -> None:
-    recipe = engine.project.recipe("letters")
-    retry(engine, recipe, engine.ledger.pages.batches("letters"), whole=True)
-
-
-def do_release(engine: Engine) -> None:
-    set_aside(engine, engine.project.recipe("letters"), HELD, None, "blank", "Ada")
-
-
-def do_by_hand(engine: Engine) -> None:
-    recipe = engine.project.recipe("letters")
-    give_value(engine, recipe, HELD, None, {"text": "Dear"}, "seen with my eyes", "Ada")
-
-
-DECISIONS: dict[str, tuple[Callable[[Engine], None], dict[str, End]]] = {
-    "pause": (do_pause, PAUSE),
-    "stop": (do_stop, STOP),
-    "resume": (do_resume, RESUME),
-    "now": (do_now, NOW),
-    "retry": (do_retry, RETRY),
-    "release": (do_release, RELEASE),
-    "by hand": (do_by_hand, BY_HAND),
-}
-
-
-def hold_page(engine: Engine) -> None:
-    """The page has failed so often that it waits for a person."""
-    recipe = engine.project.recipe("letters")
-    ((_, page),) = engine.ledger.pages.find(HELD)
-    key = page_key(recipe.fingerprint("read"), page.sha256)
-    where = ("letters", "read", "letters", BATCH, HELD, key)
-    engine.ledger.holds.failed_many([Failure(*where, "errored", "too blurred", hold=True)])
+DOCS = Path(__file__).parent.parent / "docs" / "control.md"
 
 
 def come_to(engine: Engine, rehearsal: Rehearsal, state: str) -> None:
@@ -183,23 +64,32 @@ def settle(engine: Engine, rehearsal: Rehearsal) -> Seen:
         time.sleep(0.05)
 
 
+def test_the_docs_have_the_table_that_is_tested() -> None:
+    _, _, table = DOCS.read_text().partition(f"\n| | {' | '.join(STATES.values())} |\n")
+    _, *lines = table.partition("\n\n")[0].split("\n")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert rows == [
+        [LABELS[name], *(row[state].words for state in STATES)] for name, row in TABLE.items()
+    ]
+
+
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("decision", DECISIONS)
+@pytest.mark.parametrize("decision", CLOUD)
 def test_a_decision_in_a_state_of_the_task(
     tmp_path: Path, rehearsal: Rehearsal, decision: str, state: str
 ) -> None:
-    decide, ends = DECISIONS[decision]
+    end = CLOUD[decision][state].end
     direct(rehearsal, PLACE, **RUNS_ON)
     with cloud(tmp_path, rehearsal, PLACE, PAGES).engine() as engine:
-        if decision in ("retry", "release", "by hand"):
-            hold_page(engine)
+        if decision in ON_HELD:
+            hold_page(engine, BATCH, HELD)
         come_to(engine, rehearsal, state)
-        by = ends[state].by if ends[state].by == "refused" else ""
+        by = end.by if end.by == "refused" else ""
         if by:
             with pytest.raises(HeldBack, match="Nothing of letters waits: 5 of 5 pages have"):
-                decide(engine)
+                DECIDE[decision](engine, "", HELD)
         else:
-            decide(engine)
+            DECIDE[decision](engine, "", HELD)
         seen = settle(engine, rehearsal)
         if seen.person:
             by = "stopped" if seen.stopped else "paused"
@@ -208,7 +98,7 @@ def test_a_decision_in_a_state_of_the_task(
             assert "a reason" in seen.waiting
             assert "recipes resume letters" in seen.waiting
         plain = rehearsal.counts(PLACE)["plain"]
-        assert End(sizes(rehearsal, PLACE), plain, len(rows_of(engine)), by) == ends[state]
+        assert End(sizes(rehearsal, PLACE), plain, len(rows_of(engine)), by) == end
         assert engine.ledger.tasks.open() == []
         step = look(engine, engine.project.recipe("letters"), BATCH).steps["read"]
         assert step.complete(max_held=0.0) == (not seen.person)
@@ -216,7 +106,7 @@ def test_a_decision_in_a_state_of_the_task(
         if decision == "by hand":
             row = next(row for row in rows_of(engine) if row["page_id"] == HELD)
             assert (row["model"], row["note"]) == ("by hand", "Ada: seen with my eyes")
-        assert len(engine.ledger.bookings.all()) == len(ends[state].batches) + (plain > 0)
+        assert len(engine.ledger.bookings.all()) == len(end.tasks) + (plain > 0)
 
 
 def test_a_batch_that_can_only_be_known_by_its_answers_lands_after_a_stop(
