@@ -14,6 +14,7 @@ from .bookings import BookingBook
 from .connection import Database
 from .controls import ControlBook
 from .holds import HoldBook
+from .leftovers import LeftoverBook
 from .migrate import migrate
 from .pages import PageBook
 from .pauses import PauseBook
@@ -31,8 +32,8 @@ class Ledger:
     """What has been sent and what has been decided; never what is done.
 
     `pages`, `tasks`, `holds`, `bookings`, `reservations`, `pauses`, `controls`, `alerts`,
-    `records` and `runs` are its books. Every call of theirs is one transaction. Threads may share
-    a ledger; another process opens its own.
+    `records`, `leftovers` and `runs` are its books. Every call of theirs is one transaction.
+    Threads may share a ledger; another process opens its own.
     """
 
     def __init__(self, database: Database) -> None:
@@ -49,6 +50,7 @@ class Ledger:
         self.spend = SpendBook(database)
         self.alerts = AlertBook(database)
         self.records = RecordBook(database)
+        self.leftovers = LeftoverBook(database)
 
     @property
     def url_shown(self) -> str:

@@ -26,7 +26,7 @@ __all__ = [
     "tellings",
 ]
 
-SCHEMA = "0004"
+SCHEMA = "0005"
 """The newest migration: the schema that this code reads and writes."""
 
 VERSION_TABLE = "ledger_version"
@@ -161,8 +161,11 @@ tasks = sa.Table(
     sa.Column("report", sa.JSON(none_as_null=True)),
     # What it was thought to cost before it was sent.
     sa.Column("estimate_usd", Dollars()),
+    # What may lie of it at its place; None where nothing does.
+    sa.Column("folder", sa.Text()),
     sa.UniqueConstraint("name"),
     sa.Index(None, "state"),
+    sa.Index(None, "folder", "state"),
     sa.Index(None, "recipe", "stage", "batch"),
     sa.Index(None, "source", "batch"),
 )

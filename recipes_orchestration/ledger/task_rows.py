@@ -18,6 +18,7 @@ __all__ = [
     "HEAD_COLUMNS",
     "OPEN_STATES",
     "TASK_COLUMNS",
+    "FarFolder",
     "NewTask",
     "NoSlot",
     "TaskHead",
@@ -25,6 +26,7 @@ __all__ = [
     "TaskState",
     "Within",
     "insert_tasks",
+    "name_is_free",
     "slots_taken",
     "task_head",
     "task_row",
@@ -44,9 +46,18 @@ class TaskState(StrEnum):
 OPEN_STATES = (TaskState.preparing, TaskState.open, TaskState.ended)
 
 
+class FarFolder(StrEnum):
+    """What lies of a task in a folder at its place: perhaps something, until it is removed."""
+
+    there = "there"
+    going = "going"
+    gone = "gone"
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRow:
     """One thing sent. `pages` are (page_id, sha256) and `fingerprints` are by step name.
+    `folder` is a `FarFolder`, None where nothing lies at its place.
 
     `remote_id` is the place's name for it, None until the place has answered. `owner` is who
     watches over it, and said so last at `heartbeat_at`. `sent` is what landing needs to know of
@@ -85,6 +96,7 @@ class TaskRow:
     fetches: int = 0
     array: str | None = None
     report: dict[str, Any] | None = field(default=None, repr=False)
+    folder: str | None = None
     estimate_usd: Decimal | None = None
 
 
@@ -92,7 +104,7 @@ class TaskRow:
 class NewTask:
     """A task to be written: its `claims` are the keys that nobody else may send while it is open.
 
-    The rest is as in `TaskRow`.
+    `folder`: something of it will lie at its place. The rest is as in `TaskRow`.
     """
 
     name: str
@@ -101,6 +113,7 @@ class NewTask:
     claims: Collection[str]
     sent: Mapping[str, Any] | None = None
     calls: Mapping[str, str] | None = None
+    folder: bool = False
     estimate_usd: Decimal | None = None
 
 
@@ -172,10 +185,11 @@ def insert_tasks(
 ) -> list[TaskRow] | None:
     """Writes tasks with their claims, all or none; None when a name or a key is taken.
 
-    The name of a task that was dropped before any place answered for it is free again: the row
-    keeps the moment at which it was first asked for. Raises `NoSlot` when the tasks take a slot,
-    one for all of them, and `slots` are taken at their place. `within` is called last in the same
-    transaction, perhaps more than once; what it raises undoes it all.
+    The name of a task that was dropped before any place answered for it is free again, unless its
+    folder there was removed: the row keeps the moment at which it was first asked for. Raises
+    `NoSlot` when the tasks take a slot, one for all of them, and `slots` are taken at their place.
+    `within` is called last in the same transaction, perhaps more than once; what it raises undoes
+    it all.
     """
 
     def work(connection: sa.Connection) -> list[TaskRow]:
@@ -226,11 +240,20 @@ def slots_taken(connection: sa.Connection, place: str) -> int:
     return connection.scalar(taken) or 0
 
 
-def _first_asked(connection: sa.Connection, task: TaskRow) -> datetime:
-    unsent = (
-        sa.delete(tasks)
-        .where(tasks.c.name == task.name, tasks.c.state == TaskState.dropped)
-        .where(tasks.c.remote_id.is_(None))
-        .returning(tasks.c.created_at)
+def name_is_free(columns: sa.FromClause = tasks) -> sa.ColumnElement[bool]:
+    """Whether a task may be asked for again under its name: no place ever answered for it.
+
+    Once its folder is being removed it may not: whoever sends a task of that name next must not
+    have its files removed by somebody who has begun to do so before.
+    """
+    folder = columns.c.folder
+    return sa.and_(
+        columns.c.state == TaskState.dropped,
+        columns.c.remote_id.is_(None),
+        sa.or_(folder.is_(None), folder == FarFolder.there),
     )
-    return connection.scalar(unsent) or task.created_at
+
+
+def _first_asked(connection: sa.Connection, task: TaskRow) -> datetime:
+    unsent = sa.delete(tasks).where(tasks.c.name == task.name, name_is_free())
+    return connection.scalar(unsent.returning(tasks.c.created_at)) or task.created_at

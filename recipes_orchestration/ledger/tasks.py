@@ -17,6 +17,7 @@ from .task_rows import (
     HEAD_COLUMNS,
     OPEN_STATES,
     TASK_COLUMNS,
+    FarFolder,
     NewTask,
     NoSlot,
     TaskHead,
@@ -24,6 +25,7 @@ from .task_rows import (
     TaskState,
     Within,
     insert_tasks,
+    name_is_free,
     slots_taken,
     task_head,
     task_row,
@@ -130,6 +132,7 @@ class TaskBook(TaskWatch):
                 calls=None if new.calls is None else dict(new.calls),
                 slot=slot,
                 array=array,
+                folder=FarFolder.there if new.folder else None,
                 estimate_usd=new.estimate_usd,
             )
             for new in group
@@ -249,9 +252,8 @@ class TaskBook(TaskWatch):
 
     def last_attempt(self, recipe: str, stage: str, batch: str) -> int:
         """The highest attempt that a place answered for or may yet; 0 when there is none."""
-        never_sent = sa.and_(tasks.c.state == TaskState.dropped, tasks.c.remote_id.is_(None))
-        query = sa.select(sa.func.max(tasks.c.attempt)).where(
-            tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.batch == batch, ~never_sent
+        query = sa.select(sa.func.max(tasks.c.attempt)).where(~name_is_free()).where(
+            tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.batch == batch
         )
         with self._database.reading() as connection:
             return connection.scalar(query) or 0
