@@ -252,8 +252,10 @@ class TaskBook(TaskWatch):
 
     def last_attempt(self, recipe: str, stage: str, batch: str) -> int:
         """The highest attempt that a place answered for or may yet; 0 when there is none."""
-        query = sa.select(sa.func.max(tasks.c.attempt)).where(~name_is_free()).where(
-            tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.batch == batch
+        query = (
+            sa.select(sa.func.max(tasks.c.attempt))
+            .where(~name_is_free())
+            .where(tasks.c.recipe == recipe, tasks.c.stage == stage, tasks.c.batch == batch)
         )
         with self._database.reading() as connection:
             return connection.scalar(query) or 0
