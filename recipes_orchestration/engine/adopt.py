@@ -15,10 +15,13 @@ from ..places.place import Chunk, Standing, State
 from .engine import Engine
 from .land import TaskPages, land_chunk
 from .pausing import pause_place
+from .records import keep_record
 from .standing import standings
 from .work import sent_task
 
 __all__ = ["Adopted", "adopt", "close", "drop_failed", "give_up", "land"]
+
+STOPPED = "stopped before it ended"
 
 # Results that could not be fetched so often wait for a person; they are never sent again.
 FETCHES = 5
@@ -84,6 +87,8 @@ def drop_failed(engine: Engine, task: TaskRow, words: str) -> None:
             done = [outcome for outcome in chunk.outcomes if outcome.failure is None]
             land_chunk(engine, task, Chunk(chunk.part, done), pages)
         book(engine, task)
+        _tell(engine, task)
+    keep_record(engine, task, words)
     engine.ledger.tasks.dropped(task.id, words)
     engine.place(task.place).forget(task.remote_id or "")
 
@@ -139,6 +144,7 @@ def close(engine: Engine, task: TaskRow) -> None:
         engine.library.compact(task.recipe, step, task.batch)
     book(engine, task)
     _tell(engine, task)
+    keep_record(engine, task)
     engine.ledger.tasks.landed(task.id)
     engine.place(task.place).forget(task.remote_id or "")
 
@@ -188,7 +194,9 @@ def give_up(engine: Engine, task: TaskRow) -> None:
         try:
             land(engine, task)
             book(engine, task)
+            _tell(engine, task)
+            keep_record(engine, task, STOPPED)
         except RecipesError:
             pass  # the first error is the one to be told
-    engine.ledger.tasks.dropped(task.id, "stopped before it ended")
+    engine.ledger.tasks.dropped(task.id, STOPPED)
     engine.place(task.place).forget(task.remote_id or "")

@@ -18,6 +18,7 @@ from . import compaction
 from .answers import answers_name, read_lines, write_lines
 from .parquet import metadata_of, read_columns, write_table
 from .paths import batch_folder, batch_of_folder, file_name, step_folder
+from .records import TaskRecords
 from .results import (
     SCHEMA,
     Pair,
@@ -50,15 +51,16 @@ class Library:
 
     `<recipe>/<step>/<batch path>/<task>[.<part>].<digest>.parquet`. Files are written whole, never
     changed, and only ever replaced by one file with all of their rows, so any number of processes
-    may read, land and compact at the same time. Made anew from `url` and `storage_options` when
-    it is pickled. Every method raises `LibraryError` when a file or folder cannot be read or
-    written.
+    may read, land and compact at the same time. `tasks` are the records of the tasks beside them.
+    Made anew from `url` and `storage_options` when it is pickled. Every method raises
+    `LibraryError` when a file or folder cannot be read or written.
     """
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
         self.url = url
         self._options = dict(storage_options or {})
         self._store = _open(url, self._options)
+        self.tasks = TaskRecords(self._store)
 
     def __reduce__(self) -> tuple[type[Library], tuple[str, dict[str, Any]]]:
         return Library, (self.url, self._options)

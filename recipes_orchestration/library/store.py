@@ -45,6 +45,10 @@ class Store(Protocol):
         """Each folder below that has result files, relative to `folder`, with its `names`."""
         ...
 
+    def find(self, folder: str, suffix: str, *, deep: bool = False) -> list[str]:
+        """The paths of the files in a folder whose names end so, sorted; `deep`: and below it."""
+        ...
+
     def files(self, folder: str, names: Mapping[str, int]) -> Iterator[tuple[str, pq.ParquetFile]]:
         """Each named file, opened. Raises `VanishedError` or, when damaged, `LibraryError`."""
         ...

@@ -50,6 +50,16 @@ class LocalStore:
             if names:
                 yield Path(place).relative_to(base).as_posix(), names
 
+    def find(self, folder: str, suffix: str, *, deep: bool = False) -> list[str]:
+        """See `Store`."""
+        base = self._root / folder
+        found: list[str] = []
+        for place, below, files in os.walk(base):
+            below[:] = [name for name in below if deep and not name.startswith(".")]
+            names = [name for name in files if name.endswith(suffix) and name[0] != "."]
+            found += [(Path(place) / name).relative_to(base).as_posix() for name in names]
+        return sorted(found)
+
     def files(self, folder: str, names: Mapping[str, int]) -> Iterator[tuple[str, pq.ParquetFile]]:
         """See `Store`."""
         for name in names:

@@ -65,6 +65,19 @@ class RemoteStore:
                 grouped.setdefault(place[len(base) :], {})[name] = size
         yield from grouped.items()
 
+    def find(self, folder: str, suffix: str, *, deep: bool = False) -> list[str]:
+        """See `Store`."""
+        base = self._path(folder) + "/"
+        try:
+            found: Any = self._fs.find(base, maxdepth=None if deep else 1)
+        except FileNotFoundError:
+            return []
+        except Exception as error:
+            raise unlistable(base, error) from error
+        paths = [path[len(base) :] for path in found if path.startswith(base)]
+        named = [path for path in paths if path.endswith(suffix)]
+        return sorted(path for path in named if path.rpartition("/")[2][0] != ".")
+
     def files(self, folder: str, names: Mapping[str, int]) -> Iterator[tuple[str, pq.ParquetFile]]:
         """See `Store`."""
         for group in _groups(names):

@@ -23,6 +23,7 @@ from ..engine.look import BatchView, HeldPage
 from ..pages.naming import shown
 from .pages_events import DATA_VERSION_TAG
 from .reports import far_metadata
+from .task_metadata import task_metadata
 
 __all__ = [
     "CHECK",
@@ -68,6 +69,11 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
     table = engine.library.table(
         view.recipe.name, step, view.batch, columns=["page_id", "key", "value", "seconds", *_SPENT]
     )
+    records = [
+        record
+        for record in engine.library.tasks.of(view.recipe.name, step, view.batch)
+        if record["fingerprints"].get(step) == at.fingerprint
+    ]
     current = set(at.keys.items())
     rows = [
         row for row in table.to_pylist() if (row["page_id"], row["key"]) in current or not current
@@ -85,10 +91,8 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
             "seconds": dg.MetadataValue.float(round(sum((row["seconds"] for row in rows), 0.0), 3)),
             **_page_seconds(rows),
             **_spent(rows, engine.ledger.spend.saved(view.recipe.name, step, view.batch)),
-            **far_metadata(
-                step,
-                engine.ledger.tasks.reports(view.recipe.name, view.batch, step, at.fingerprint),
-            ),
+            **far_metadata(step, records),
+            **task_metadata(records),
             "preview": dg.MetadataValue.md(_preview(view, rows)),
             "dagster/uri": dg.MetadataValue.text(
                 engine.library.uri(view.recipe.name, step, view.batch)

@@ -41,17 +41,16 @@ def far_metadata(step: str, reports: Sequence[Mapping[str, Any]]) -> dict[str, d
     Seconds a page, models loaded and what that took, and the most memory a task had.
     """
     told = [each for report in reports for each in report.get("steps", ()) if each["name"] == step]
-    worked = [each["seconds"] for each in told if each["landed"]]
+    worked = [each["seconds"] for each in told if each["seconds"]["max"]]
     if not told:
         return {}
     metadata: dict[str, dg.MetadataValue] = {
-        "tasks": dg.MetadataValue.int(len(told)),
         "model_loads": dg.MetadataValue.int(sum(each["model_loads"] for each in told)),
         "load_seconds": dg.MetadataValue.float(sum(each["load_seconds"] for each in told)),
-        "peak_memory_mb": dg.MetadataValue.float(
-            max(float(report.get("peak_memory_mb") or 0) for report in reports)
-        ),
     }
+    memory = [float(each) for report in reports if (each := report.get("peak_memory_mb"))]
+    if memory:
+        metadata["peak_memory_mb"] = dg.MetadataValue.float(max(memory))
     if worked:
         metadata |= {
             "page_seconds_min": dg.MetadataValue.float(min(each["min"] for each in worked)),
