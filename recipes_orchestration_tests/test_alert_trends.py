@@ -12,8 +12,9 @@ from recipes_orchestration.engine.causes import find_causes
 from recipes_orchestration.engine.engine import Engine
 from recipes_orchestration.ledger.bookings import Booking
 from recipes_orchestration.ledger.tasks import TaskRow
+from recipes_orchestration.rehearsal import Rehearsal
 
-from .cloud_archive import make_cloud_archive
+from .cloud_archive import CloudArchive, make_cloud_archive, run_all
 from .test_alerts import send
 
 pytestmark = pytest.mark.usefixtures("restored_path")
@@ -27,7 +28,7 @@ RECIPE = """\
 recipe: letters
 source: letters
 steps:
-  - {name: read, run: "counting_steps:size", place: cluster}
+  - {{name: read, run: "counting_steps:size", place: {place}}}
 """
 
 
@@ -73,9 +74,9 @@ def test_two_bills_are_too_few_to_compare_with(tmp_path: Path) -> None:
         assert words_of(engine) == []
 
 
-def report(engine: Engine, number: int, seconds: float) -> None:
+def report(engine: Engine, number: int, seconds: float, place: str) -> None:
     task: TaskRow | None = engine.ledger.tasks.prepare(
-        *(f"read-{number}", "letters", "read", "letters", "a/0001", "cluster", number),
+        *(f"read-{number}", "letters", "read", "letters", "a/0001", place, number),
         fingerprints={"read": "f"},
         pages=[],
         claims=[],
@@ -89,17 +90,46 @@ def report(engine: Engine, number: int, seconds: float) -> None:
     engine.ledger.tasks.landed(task.id)
 
 
-def test_a_step_whose_pages_take_longer_and_longer(tmp_path: Path) -> None:
-    archive = make_cloud_archive(tmp_path, pages=1)
-    (archive.folder / "project.yaml").write_text(CLUSTER)
-    (archive.folder / "recipes" / "letters.yaml").write_text(RECIPE)
-    with archive.engine() as engine:
+def archive_at(place: str, folder: Path) -> CloudArchive:
+    archive = make_cloud_archive(folder, pages=1)
+    if place != "anthropic":
+        (archive.folder / "project.yaml").write_text(CLUSTER)
+        (archive.folder / "recipes" / "letters.yaml").write_text(RECIPE.format(place=place))
+    return archive
+
+
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [
+        ("cluster", "at cluster"),
+        ("local", "on this machine"),
+        ("anthropic", "in plain calls at anthropic"),
+    ],
+)
+def test_a_step_whose_pages_take_longer_and_longer(tmp_path: Path, place: str, where: str) -> None:
+    with archive_at(place, tmp_path).engine() as engine:
         for number in range(5):
-            report(engine, number, 2.0)
+            report(engine, number, 2.0, place)
         for number in range(5, 8):
             assert words_of(engine) == []
-            report(engine, number, 3.5)
+            report(engine, number, 3.5, place)
         assert words_of(engine) == [
-            "letters/read takes 3.5 seconds a page at cluster over its last 3 tasks, and took 2.0 "
-            "before."
+            f"letters/read takes 3.5 seconds a page {where} over its last 3 tasks, and took 2.0 "
+            "before. See: recipes tasks letters --all"
         ]
+
+
+def test_milliseconds_more_are_nothing_to_tell(tmp_path: Path) -> None:
+    with archive_at("local", tmp_path).engine() as engine:
+        for number in range(10):
+            report(engine, number, 0.01 if number < 7 else 0.2, "local")
+        assert words_of(engine) == []
+
+
+def test_a_batch_that_waits_longer_at_its_provider_makes_no_step_slower(
+    tmp_path: Path, rehearsal: Rehearsal
+) -> None:
+    archive = make_cloud_archive(tmp_path, pages=1)
+    with archive.engine() as engine:
+        run_all(engine)
+        assert engine.ledger.tasks.last_reports("letters", "read", "anthropic") == []

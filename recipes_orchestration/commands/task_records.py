@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.engine import Engine
-from ..engine.records import document_of
+from ..engine.records import counted, document_of
 from ..engine.spending import dollars
 from ..pages.naming import shown
 from .opening import opened, recipes_named
@@ -62,7 +62,7 @@ def _row(record: Mapping[str, Any]) -> list[str]:
         "" if sent is None else f"{datetime.fromisoformat(sent):%Y-%m-%d %H:%M}",
         "" if waited is None else duration(waited * 3600),
         record["state"] if stopped is None else f"{record['state']} ({stopped})",
-        ", ".join(f"{n:,} {kind}" for kind, n in (record["outcomes"] or {}).items() if n),
+        counted(record["outcomes"] or {}),
         "" if None in tokens else f"{tokens[0]:,} in, {tokens[1]:,} out",
         _usd(record["cost_usd"]),
         _usd(record["estimate_usd"]),

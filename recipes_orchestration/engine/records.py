@@ -13,7 +13,7 @@ from ..ledger.task_records import TaskRecord
 from ..ledger.tasks import TaskRow, TaskState
 from .engine import Engine
 
-__all__ = ["document_of", "keep_record"]
+__all__ = ["counted", "document_of", "keep_record"]
 
 
 def keep_record(engine: Engine, task: TaskRow, words: str | None = None) -> None:
@@ -63,6 +63,12 @@ def document_of(record: TaskRecord) -> dict[str, Any]:
         "peak_memory_mb": report.get("peak_memory_mb"),
         "fingerprints": record.fingerprints,
     }
+
+
+def counted(outcomes: Mapping[str, int]) -> str:
+    """`3 landed, 1 errored`: pages by what became of them."""
+    in_order = sorted(outcomes.items(), key=lambda each: (each[0] != "landed", each[0]))
+    return ", ".join(f"{count:,} {kind}" for kind, count in in_order if count)
 
 
 def _waited_hours(record: TaskRecord) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..ledger.alerts import AlertKind, Cause
 from ..ledger.bookings import Booking
+from ..recipe import LOCAL
 from ..stages import Stage, stages_of
 from .engine import Engine
 from .spending import dollars
@@ -21,6 +22,8 @@ RECENT, BEFORE = timedelta(days=1), timedelta(days=30)
 DEARER, SLOWER = Decimal("1.15"), 1.5
 # A job is paid by the minute and starts before its first page: the sheet's own high is as wide.
 DEARER_JOB = Decimal("2.5")
+# In seconds: what is less may be another program on the machine.
+LEAST_SLOWER = 0.2
 # Fewer say nothing.
 FEWEST_BILLS, FEWEST_TASKS, LAST_TASKS = 3, 8, 3
 
@@ -77,11 +80,14 @@ def _over_estimate(engine: Engine, now: datetime) -> dict[tuple[str, str], str]:
 
 
 def slower(engine: Engine) -> Iterable[Cause]:
-    """Steps of jobs whose last three tasks took half as long again a page as those before."""
+    """Steps whose last three tasks took half as long again a page as those before.
+
+    In jobs, on this machine, and in plain calls. How long a provider's batch waits says nothing of
+    a page.
+    """
     for recipe in engine.project.recipes.values():
         for stage in stages_of(recipe):
-            if engine.project.takes_jobs(stage.place):
-                yield from _slower(engine, stage)
+            yield from _slower(engine, stage)
 
 
 def _slower(engine: Engine, stage: Stage) -> Iterable[Cause]:
@@ -93,12 +99,20 @@ def _slower(engine: Engine, stage: Stage) -> Iterable[Cause]:
         if len(took) < FEWEST_TASKS:
             continue
         lately, before = median(took[:LAST_TASKS]), median(took[LAST_TASKS:])
-        if lately > before * SLOWER:
+        if lately > before * SLOWER and lately - before > LEAST_SLOWER:
             words = (
-                f"{recipe}/{step.name} takes {lately:.1f} seconds a page at {stage.place} over its "
-                f"last {LAST_TASKS} tasks, and took {before:.1f} before."
+                f"{recipe}/{step.name} takes {lately:.1f} seconds a page {_at(stage)} over its "
+                f"last {LAST_TASKS} tasks, and took {before:.1f} before. See: "
+                f"recipes tasks {recipe} --all"
             )
             yield Cause(f"slower/{recipe}/{step.name}/{stage.place}", AlertKind.SLOWER, words)
+
+
+def _at(stage: Stage) -> str:
+    if stage.place == LOCAL:
+        return "on this machine"
+    way = "in plain calls " if stage.steps[0].provider is not None else ""
+    return f"{way}at {stage.place}"
 
 
 def _median(report: Mapping[str, Any], step: str) -> float | None:

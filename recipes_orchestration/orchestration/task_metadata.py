@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 
 from ..engine.durations import duration
+from ..engine.records import counted
 from ..engine.spending import dollars
 
 __all__ = ["task_metadata"]
@@ -32,7 +33,7 @@ def task_metadata(records: Sequence[Mapping[str, Any]]) -> dict[str, dg.Metadata
     outcomes = sum((Counter(each["outcomes"] or {}) for each in records), Counter[str]())
     metadata: dict[str, dg.MetadataValue] = {
         "tasks": dg.MetadataValue.int(len(records)),
-        "outcomes": dg.MetadataValue.text(_counted(outcomes)),
+        "outcomes": dg.MetadataValue.text(counted(outcomes)),
         "task_records": dg.MetadataValue.md(_table(records)),
         **_times(records),
         **_estimate(records),
@@ -83,14 +84,10 @@ def _row(record: Mapping[str, Any]) -> list[str]:
         f"{record['place']} {record['id'] or ''}".replace("|", " "),
         *(_at(record[f"{name}_at"]) for name in ("prepared", "sent", "ended", "landed")),
         "" if waited is None else duration(waited * 3600),
-        _counted(record["outcomes"] or {}),
+        counted(record["outcomes"] or {}),
         "" if None in tokens else f"{tokens[0]:,} in, {tokens[1]:,} out",
         "" if cost is None else f"{dollars(Decimal(cost))}{of}",
     ]
-
-
-def _counted(outcomes: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {kind}" for kind, count in outcomes.items() if count)
 
 
 def _at(time: str | None) -> str:
