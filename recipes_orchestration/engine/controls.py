@@ -10,7 +10,7 @@ from ..errors import HeldBack, NotFound
 from ..ledger.controls import Control, ControlKind, Scope
 from ..ledger.tasks import TaskHead
 from ..pages.naming import shown
-from ..recipe import Step
+from ..recipe import LOCAL, Step
 from .engine import Engine
 from .gates import halt_words
 from .heeding import heed, steps_of_stage
@@ -135,9 +135,7 @@ def hurry(engine: Engine, scope: Scope, reason: str = "", by: str = "") -> Decis
         each for each in recipe.steps if each.provider is not None and scope.step in ("", each.name)
     ]
     if not steps:
-        raise HeldBack(
-            f"Nothing of {scope.words} can be hurried: only a step at a provider has plain calls."
-        )
+        raise HeldBack(_no_plain_calls(engine, scope))
     found = _waiting(engine, scope, steps)
     if not found.todo:
         raise HeldBack(_why_nothing(scope, found))
@@ -159,6 +157,20 @@ def hurry(engine: Engine, scope: Scope, reason: str = "", by: str = "") -> Decis
         f"run: recipes run {scope.recipe}",
         len(heeded.tasks),
         tuple(heeded.unasked),
+    )
+
+
+def _no_plain_calls(engine: Engine, scope: Scope) -> str:
+    """Why nothing of the scope can be hurried, and where its steps go instead."""
+    at: dict[str, list[str]] = {}
+    for step in engine.project.recipe(scope.recipe).steps:
+        if scope.step in ("", step.name) and step.place != LOCAL:
+            at.setdefault(step.place, []).append(step.name)
+    jobs = [f"{', '.join(names)} goes as jobs at {place}" for place, names in at.items()]
+    return (
+        f"Nothing of {scope.words} can be hurried: only a step at a provider has plain calls"
+        + (f", and {'; '.join(jobs)}, in its queue" if jobs else "")
+        + "."
     )
 
 
