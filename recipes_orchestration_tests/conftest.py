@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -44,6 +47,32 @@ __all__ = [
     "ssh_of_the_session",
     "ssh_site",
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_other_machine() -> Iterator[None]:
+    """Refuses every connection of this process that is not to a server of this machine."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def check(door: socket.socket, address: Any) -> None:
+        if door.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        host = str(address[0])
+        if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
+            raise PermissionError(f"tests may speak to this machine alone, not to {host}")
+
+    def checked(door: socket.socket, address: Any) -> None:
+        check(door, address)
+        connect(door, address)
+
+    def checked_ex(door: socket.socket, address: Any) -> int:
+        check(door, address)
+        return connect_ex(door, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", checked)
+        patch.setattr(socket.socket, "connect_ex", checked_ex)
+        yield
 
 
 @pytest.fixture
