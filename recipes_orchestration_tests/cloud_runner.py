@@ -25,9 +25,11 @@ STOPPED = 130
 _OWNERS = {
     "TaskBook": "ledger.tasks",
     "BookingBook": "ledger.bookings",
+    "LeftoverBook": "ledger.leftovers",
     "Library": "library.library",
     "CloudPlace": "places.cloud",
     "SlurmPlace": "places.slurm",
+    "Login": "places.slurm_login",
     "HfJobsPlace": "places.hf_jobs",
     "Store": "places.hf_store",
     "Journal": "places.plain_calls",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from recipes_orchestration.places.far_folders import Over
 from recipes_orchestration.places.place import Chunk, Package, Sent, Sought, Standing, State
 from recipes_orchestration.places.shell import LocalShell, Shell
 from recipes_orchestration.places.slurm import SlurmPlace, SlurmRules
@@ -155,6 +156,11 @@ class Cluster:
             page: "landed" if each.failure is None else str(each.failure.kind)
             for page, each in outcomes.items()
         }
+
+    def clear(self, place: SlurmPlace, *remote_ids: str) -> list[str]:
+        """Lets the place remove what lies of tasks; the names of those of which nothing does."""
+        sent = [self.sent(remote_id) for remote_id in remote_ids]
+        return list(place.clear([Over(each.name, each.group) for each in sent]))
 
     def results_file(self, remote_id: str) -> Path:
         """Where a task writes its results on scratch."""

@@ -19,8 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("restored_path")]
 
 KILLED = -9
 PAGES, TASKS = 4, 2
-# What was uploaded for a task that then goes under another name stays at the hub: unused.
-UPLOADED = ("Store.send:after:1",)
 SENDING = [
     "TaskBook.prepare_all:after:1",
     "HfJobsPlace.submit:before:1",
@@ -36,7 +34,10 @@ LANDING = [
     "Library.compact:after:1",
     "TaskBook.landed:before:1",
     "TaskBook.landed:after:1",
+    "LeftoverBook.take:after:1",
     "Store.remove:before:1",
+    "Store.remove:after:1",
+    "LeftoverBook.gone:before:1",
 ]
 
 
@@ -44,8 +45,16 @@ def an_archive(hub: Rehearsal, folder: Path) -> JobArchive:
     return hub_archive(folder, hub, pages=PAGES, pages_per_task=PAGES // TASKS)
 
 
+def packed_files(archive: JobArchive) -> list[Path]:
+    """What lies here of tasks for the hub."""
+    return [each for each in (archive.folder / ".recipes" / "tasks").rglob("*") if each.is_file()]
+
+
 def check(hub: Rehearsal, archive: JobArchive) -> BatchView:
-    """Goes on after the kill: all lands, with one job a task and every page worked on once."""
+    """Goes on after the kill: all lands, with one job a task and every page worked on once.
+
+    Nothing is left at the hub, nor of what was packed for it here.
+    """
     with archive.engine() as engine:
         view = run_all(engine)
         assert view.steps["area"].landed == PAGES
@@ -55,6 +64,8 @@ def check(hub: Rehearsal, archive: JobArchive) -> BatchView:
     tasks = Counter(job["labels"]["recipes-task"] for job in hub.counts(HUB)["jobs"])
     assert len(tasks) == TASKS
     assert set(tasks.values()) == {1}
+    assert far_files(hub) == {}
+    assert packed_files(archive) == []
     return view
 
 
@@ -66,8 +77,6 @@ def test_a_sender_killed_at_any_write_leaves_one_job_a_task_and_loses_nothing(
     assert start(archive, point).code() == KILLED
     check(hub, archive)
     assert creates(hub) == TASKS
-    if point not in UPLOADED:
-        assert far_files(hub) == {}
 
 
 @pytest.mark.parametrize("point", LANDING)

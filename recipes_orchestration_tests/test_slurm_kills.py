@@ -24,6 +24,8 @@ PAGES = 4
 POINTS = [
     "TaskBook.prepare_all:after:1",
     "SlurmPlace.submit:before:1",
+    "Login.make_folders:after:1",
+    "Login.submit:before:1",
     "SlurmPlace.submit:after:1",
     "TaskBook.sent:before:1",
     "TaskBook.sent:after:1",
@@ -32,6 +34,10 @@ POINTS = [
     "Library.compact:after:1",
     "TaskBook.landed:before:1",
     "TaskBook.landed:after:1",
+    "LeftoverBook.take:after:1",
+    "Login.clear:before:1",
+    "Login.clear:after:1",
+    "LeftoverBook.gone:before:1",
 ]
 # Slurm says this when the controller is too busy to answer and has taken the job.
 ACCEPTED = """\
@@ -62,7 +68,10 @@ def arrays(slurm_site: SlurmSite) -> Arrays:
 
 
 def check(archive: JobArchive, arrays: Arrays) -> BatchView:
-    """Goes on after the kill: all lands, in one array and every page worked on once."""
+    """Goes on after the kill: all lands, in one array and every page worked on once.
+
+    Nothing of it is left on scratch.
+    """
     with archive.engine() as engine:
         view = run_all(engine)
         assert view.steps["area"].landed == PAGES
@@ -70,7 +79,14 @@ def check(archive: JobArchive, arrays: Arrays) -> BatchView:
         assert engine.ledger.tasks.open() == []
     assert set(archive.ran().values()) == {1}
     assert len(arrays) == 1
+    assert scratch_files(archive) == [".arrays"]
     return view
+
+
+def scratch_files(archive: JobArchive) -> list[str]:
+    """What lies in the project's folder on scratch."""
+    (root,) = (archive.folder.parent / "scratch").iterdir()
+    return sorted(each.relative_to(root).as_posix() for each in root.rglob("*"))
 
 
 def until(holds: Callable[[], object], seconds: float = 60) -> None:

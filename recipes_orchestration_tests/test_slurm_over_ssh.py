@@ -34,8 +34,7 @@ def test_tasks_go_and_come_back_and_nothing_is_left(ssh_site: SlurmSite, tmp_pat
     kinds = here.kinds(other, ids[0]) | here.kinds(other, ids[1])
     assert kinds == {"a": "landed", "b": "landed", "bad": "failed"}
     assert other.find(sought(f"{here.array}_1")) == ids[1]
-    for remote_id in ids:
-        other.forget(remote_id)
+    here.clear(other, *ids)
     assert files_of(here.scratch) == ["archive", "archive/.arrays"]
     assert files_of(tmp_path / "staging") == []
 
@@ -176,7 +175,7 @@ def test_without_a_second_factor_all_waits_and_then_goes_on(
     gone(lambda: place.statuses([remote_id]))
     gone(lambda: place.find(sought(here.array)))
     gone(lambda: place.cancel(remote_id))
-    place.forget("")
+    gone(lambda: here.clear(place, remote_id))
     connect(shell, site)
     settled(place, [remote_id])
     site.drop_connections()

@@ -58,12 +58,11 @@ def test_what_landed_is_forgotten_on_scratch_too(slurm_site: SlurmSite, tmp_path
     place = here.place()
     first, second = here.send(place, here.spec("a", "b", "c"))
     settled(place, [first, second])
-    place.forget(first)
+    here.clear(place, first)
     assert not here.task_folder(first).exists()
     assert here.kinds(place, second) == {"b": "landed", "c": "landed"}
-    place.forget(second)
-    place.forget(second)
-    place.forget("")
+    for _ in range(2):
+        assert here.clear(place, second) == [f"{here.array}_1"]
     assert files_of(here.scratch) == ["archive", "archive/.arrays"]
 
 
@@ -74,9 +73,9 @@ def test_pages_stay_while_another_array_needs_them(slurm_site: SlurmSite, tmp_pa
     (first,) = here.send(place, spec)
     (second,) = here.send(place, spec, here.array.replace("width", "height"))
     settled(place, [first, second])
-    place.forget(first)
+    here.clear(place, first)
     assert (here.task_folder(second).parents[1] / "pages").exists()
-    place.forget(second)
+    here.clear(place, second)
     assert files_of(here.scratch) == ["archive", "archive/.arrays"]
 
 

@@ -23,6 +23,7 @@ from .send import Sending, send
 from .spending import OverCap
 from .standing import standings
 from .stopped import stopped_words
+from .tidying import tidy
 
 __all__ = ["Seen", "advance", "give_up_all", "run_stage"]
 
@@ -72,7 +73,10 @@ def advance(
     for it, so nothing goes as a batch.
     """
     with collecting_rarely():
-        return _advance(engine, stage, batch, steps, now)
+        seen = _advance(engine, stage, batch, steps, now)
+        # Last, so that pages which go anew need not be sent again.
+        tidy(engine, stage.place)
+        return seen
 
 
 def _advance(engine: Engine, stage: Stage, batch: str, steps: Collection[str], now: bool) -> Seen:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..ledger.tasks import NewTask, NoSlot, TaskRow
+from ..places.far_folders import FarFolders
 from ..places.place import Package
 from ..recipe import canonical_json, digest
 from ..stages import Stage
@@ -38,8 +39,9 @@ def prepare(
     attempt = engine.ledger.tasks.last_attempt(view.recipe.name, stage.name, view.batch) + 1
     keys = [_keys(view, work) for work in works]
     array, names = _names(stage, view, keys, attempt)
+    folders = isinstance(engine.place(stage.place), FarFolders)
     new = [
-        _new_task(name, view, work, claims, package)
+        _new_task(name, view, work, claims, package, folder=folders and bool(package.pages))
         for name, work, claims, package in zip(names, works, keys, packages, strict=True)
     ]
     try:
@@ -62,7 +64,7 @@ def prepare(
 
 
 def _new_task(
-    name: str, view: BatchView, work: Work, claims: set[str], package: Package
+    name: str, view: BatchView, work: Work, claims: set[str], package: Package, *, folder: bool
 ) -> NewTask:
     steps = tuple(each for each in view.steps if any(each in chain for chain in work.values()))
     return NewTask(
@@ -72,6 +74,7 @@ def _new_task(
         claims=claims,
         sent=sent_record(view, steps, work, package),
         calls=package.calls,
+        folder=folder,
         estimate_usd=None if package.expected is None else package.expected.usd,
     )
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..runner.task_folder import CODE, PAGES
-from .page_files import PARTS
+from .page_files import PARTS, sweep_parts
 
 __all__ = ["remove_task"]
 
@@ -21,6 +21,8 @@ def remove_task(batch: Path, task: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
         folder.parent.rmdir()
+    with suppress(OSError):
+        sweep_parts(batch)
     with suppress(OSError):
         if not any(map(_is_needed, batch.iterdir())):
             shutil.rmtree(batch, ignore_errors=True)

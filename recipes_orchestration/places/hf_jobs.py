@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
-from ..errors import ProviderError
 from ..runner.task_folder import MANIFEST, NEEDS
 from ..runner.work import TaskSpec
-from .batch_folder import remove_task
+from .far_folders import Over
+from .hf_clearing import cleared
 from .hf_ends import end_of, is_over
 from .hf_hub import OPEN_STAGES, Hub, Job
 from .hf_orders import (
@@ -74,7 +73,6 @@ class HfJobsPlace:
         self._results = HfResults(store, root)
         self._at: dict[str, TaskPlace] = {}
         self._over: dict[str, Job] = {}
-        self._landed: list[TaskPlace] = []
         self._prices = PriceList(hub)
 
     def takes_slot(self, pages: int, *, now: bool) -> bool:  # noqa: ARG002
@@ -251,24 +249,15 @@ class HfJobsPlace:
         self._hub.cancel(remote_id)
 
     def forget(self, remote_id: str) -> None:
-        """Removes the task's folder here and there, and its batch's when it was the last.
-
-        What the Hub does not remove at this moment is tried again with the next task; nothing
-        depends on it.
-        """
-        with suppress(ProviderError):
-            at = self._at.get(remote_id)
-            if at is None and remote_id and (job := self._hub.job(remote_id)) is not None:
-                at = task_place_of(job.environment)
-            if at is not None:
-                remove_task(self._root / at.batch, at.task)
-                self._landed.append(at)
-            while self._landed:
-                self._store.remove(self._landed[0].batch, self._landed[0].task)
-                del self._landed[0]
+        """Lets go of what is known of the job; its folders are removed by `clear`."""
         self._at.pop(remote_id, None)
         self._over.pop(remote_id, None)
         self._results.forget(remote_id)
+
+    def clear(self, tasks: Sequence[Over]) -> Iterator[str]:
+        """Removes the tasks' folders here and there."""
+        places = {task.name: _task_place(task.name, task.group) for task in tasks}
+        return cleared(self._store, self._root, places)
 
     def ends_here(self, remote_id: str | None) -> bool:  # noqa: ARG002
         """Never: jobs run whoever sent them."""

@@ -163,13 +163,13 @@ class Store:
                 files[name] = to / name
         return Fetched(files, strange=len(listed.keys() - files.keys()))
 
-    def remove(self, folder: str, task: str) -> None:
-        """Removes a task's folder of a batch folder, and that with it when it has no other task."""
+    def remove(self, folder: str, *tasks: str) -> None:
+        """Removes folders of tasks, and the batch folder with them when it has no other task."""
         below = self._listed(folder)
         start = self._there(folder)
-        own = f"{start}/{task}/"
+        own = tuple(f"{start}/{task}/" for task in tasks)
         shared = tuple(f"{start}/{each}/" for each in ("pages", "code"))
-        others = any(not path.startswith((own, *shared)) for path in below)
+        others = any(not path.startswith((*own, *shared)) for path in below)
         gone = [path for path in below if path.startswith(own) or not others]
         if gone:
             self._shelf.remove(gone)

@@ -25,7 +25,7 @@ from ..pages.contents import Kind, kind_of
 from ..runner.task_folder import MAX_LINE_BYTES, PAGES, decode_line, encode_line
 from .processes import process_lives, this_process
 
-__all__ = ["INDEX", "PARTS", "PageFile", "PageFiles", "extension_of", "folder_error"]
+__all__ = ["INDEX", "PARTS", "PageFile", "PageFiles", "extension_of", "folder_error", "sweep_parts"]
 
 INDEX = "pages.jsonl"
 PARTS = "parts"
@@ -76,7 +76,7 @@ class PageFiles:
             # Pages of an archive may be nobody else's business on this machine.
             for each in (folder / PAGES, self._own):
                 each.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _sweep(folder / PARTS)
+            sweep_parts(folder)
             self._index = os.open(folder / INDEX, _APPEND, 0o600)
         except OSError as error:
             raise folder_error(folder, error) from error
@@ -175,8 +175,8 @@ def _write(path: str, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _sweep(parts: Path) -> None:
-    """Removes what dead processes left."""
-    for each in os.scandir(parts):
+def sweep_parts(folder: Path) -> None:
+    """Removes what dead processes left that were packing into the batch folder."""
+    for each in os.scandir(folder / PARTS):
         if process_lives(each.name.partition("~")[0]) is False:
             shutil.rmtree(each.path, ignore_errors=True)

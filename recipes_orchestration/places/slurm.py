@@ -14,7 +14,9 @@ from ..errors import ProviderError, Refused, Unreachable
 from ..runner.task_folder import MANIFEST, NEEDS, OUT, OUTCOME, PROGRESS, RESULTS
 from ..runner.work import Failure, FailureKind, TaskSpec
 from .batch_folder import remove_task
+from .far_folders import Over
 from .packaging import Packaging, PackedTask, cut, rung_of
+from .page_files import sweep_parts
 from .place import Chunk, Package, Report, Sent, Sought, Standing, State, array_of
 from .returned import Expected, read_returned
 from .shell import Shell
@@ -173,17 +175,25 @@ class SlurmPlace:
         self._login.cancel(SlurmTask.of(remote_id))
 
     def forget(self, remote_id: str) -> None:
-        """Removes the task's folder here and there, and what no other task needs any more.
-
-        What cannot be removed at this moment stays there: nothing depends on it.
-        """
+        """Lets go of what is known of the task; its folders are removed by `clear`."""
         self._ended.pop(remote_id, None)
         self._reports.pop(remote_id, None)
-        with suppress(ProviderError):
-            task = SlurmTask.of(remote_id)
-            if not self._shell.here:
-                remove_task(self._staging / task.batch, f"{task.array}/{task.index}")
-            self._login.forget(task)
+
+    def clear(self, tasks: Sequence[Over]) -> Iterator[str]:
+        """Removes the tasks' folders here and there, and what no other task needs any more."""
+        several = {task.name: (str(task.group["batch"]), *array_of(task.name)) for task in tasks}
+        for name, (batch, array, _) in list(several.items()):
+            if not (safe_name(batch) and safe_name(array)):  # then nothing was ever sent
+                del several[name]
+                yield name
+        for batch, array, index in several.values():
+            if self._shell.here:
+                with suppress(OSError):
+                    sweep_parts(self._here / batch)
+            else:
+                remove_task(self._staging / batch, f"{array}/{index}")
+        names = list(several)
+        yield from (names[number] for number in self._login.clear(list(several.values())))
 
     def ends_here(self, remote_id: str | None) -> bool:  # noqa: ARG002
         """Never: an array runs whoever sent it."""

@@ -16,7 +16,9 @@ from .slurm_queue import Element
 from .slurm_script import EXIT, LOGS, STARTED, Mark, mark_of
 
 __all__ = [
+    "ABSENT",
     "ARRAYS",
+    "CANCELLED",
     "NO_FOLDER",
     "NO_ROOM",
     "Traces",
@@ -24,7 +26,6 @@ __all__ = [
     "cancel_command",
     "find_command",
     "folders_command",
-    "forget_command",
     "login_command",
     "queue_command",
     "submit_command",
@@ -126,11 +127,6 @@ def cancel_command(folder: str, name: str, element: Element) -> list[str]:
     """Ends one element, and leaves a mark that it was we who did."""
     job, index = element
     return ["sh", "-c", _PLAIN + _CANCEL, "sh", folder, str(index), name, str(job)]
-
-
-def forget_command(root: str, batch: str, name: str, index: int) -> list[str]:
-    """Removes a task folder, and what no other task needs of its array and its batch folder."""
-    return ["sh", "-c", _FORGET, "sh", root, batch, name, str(index)]
 
 
 def traces_command(root: str) -> list[str]:
@@ -255,35 +251,4 @@ while read -r job index folder; do
     $number "$ended" "$started" "$cancelled" $results $there "$absent" "$log"
   number=$((number + 1))
 done
-"""
-
-# A batch folder that another process is just sending into is put back: its array folder is made
-# before its pages are sent.
-_FORGET = f"""\
-root=$1 batch=$2 name=$3 index=$4
-folder=$root/$batch/$name
-rm -f -- "$root/{ARRAYS}/$name.{ABSENT}.$index"
-if [ -d "$folder" ]; then
-  rm -rf -- "$folder/$index"
-  for each in {EXIT} {STARTED} {CANCELLED} {ABSENT}; do rm -f -- "$folder/$each.$index"; done
-  rm -f -- "$folder/{LOGS}"/*_"$index".log
-  for each in "$folder"/[0-9]*/; do [ ! -d "$each" ] || exit 0; done
-  rm -rf -- "$folder"
-fi
-rm -f -- "$root/{ARRAYS}/$name"
-needed() {{
-  for each in "$1"/*/; do
-    case $each in
-    */pages/|*/code/) ;;
-    */parts/) [ -z "$(ls -A "$each")" ] || return 0 ;;
-    *) [ ! -d "$each" ] || return 0 ;;
-    esac
-  done
-  return 1
-}}
-[ -d "$root/$batch" ] && ! needed "$root/$batch" || exit 0
-gone=$root/.gone.$batch.$$
-mv -- "$root/$batch" "$gone" || exit 0
-if needed "$gone" && [ ! -e "$root/$batch" ]; then mv -- "$gone" "$root/$batch"; exit 0; fi
-rm -rf -- "$gone"
 """

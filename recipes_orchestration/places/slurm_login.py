@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import ProviderError, Refused, Unreachable
 from .shell import Done, Shell
+from .slurm_clearing import clear_command, clear_input, cleared
 from .slurm_commands import (
     NO_FOLDER,
     NO_ROOM,
@@ -16,7 +17,6 @@ from .slurm_commands import (
     cancel_command,
     find_command,
     folders_command,
-    forget_command,
     login_command,
     queue_command,
     submit_command,
@@ -223,10 +223,14 @@ class Login:
                 f"{self.place}: scancel {task.job}_{task.index} failed: {done.words}."
             )
 
-    def forget(self, task: SlurmTask) -> None:
-        """Removes what is kept of a task on scratch, and what no other one needs there."""
-        command = forget_command(self.root, task.batch, task.array, task.index)
-        self._ask(command, timeout=TRACES_SECONDS)
+    def clear(self, tasks: Sequence[tuple[str, str, int]]) -> list[int]:
+        """Removes what lies of tasks on scratch, and what no other one needs there.
+
+        Each is told by its batch folder, array and index. Gives the numbers, from 0, of those of
+        which nothing is left.
+        """
+        done = self._ask(clear_command(self.root), clear_input(tasks), TRACES_SECONDS)
+        return cleared(done.out, len(tasks))
 
     def check(self) -> str:
         """What Slurm says of itself, and of an array as the settings would have it; none is sent.
