@@ -26,6 +26,7 @@ __all__ = [
     "Arrays",
     "JobArchive",
     "advance_until",
+    "chain",
     "first_stage",
     "make_job_archive",
     "run_all",
