@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..library.results import Pair
 from ..library.values import LandedValues
-from ..recipe import Step, page_key
+from ..recipe import Step, page_keys
 from .engine import Engine
 
 __all__ = ["Needs"]
@@ -34,23 +35,25 @@ class Needs:
         """The values of one page by step."""
         return _PageNeeds(self, page_id)
 
-    def pair(self, need: str, page_id: str) -> tuple[str, str]:
-        """What the value of a page lies under."""
-        return page_id, page_key(self.fingerprints[need], self.shas[page_id])
-
     @cached_property
-    def found(self) -> Mapping[str, LandedValues]:
-        """The values that are wanted, by step in the order in which steps name them."""
-        found: dict[str, LandedValues] = {}
+    def found(self) -> Mapping[str, tuple[Mapping[str, Pair], LandedValues]]:
+        """The values that are wanted, with what that of each page lies under.
+
+        By step in the order in which steps name them.
+        """
+        found: dict[str, tuple[Mapping[str, Pair], LandedValues]] = {}
         for need in dict.fromkeys(need for step in self.steps for need in step.needs):
             takers = {step.name for step in self.steps if need in step.needs}
+            key = page_keys(self.fingerprints[need])
             pairs = {
-                self.pair(need, page_id)
+                page_id: (page_id, key(self.shas[page_id]))
                 for page_id, chain in self.chains.items()
                 if need not in chain and not takers.isdisjoint(chain)
             }
             if pairs:
-                found[need] = self.engine.library.lookup(self.recipe, need, self.batch, pairs)
+                library = self.engine.library
+                values = library.lookup(self.recipe, need, self.batch, pairs.values())
+                found[need] = pairs, values
         return found
 
 
@@ -62,11 +65,13 @@ class _PageNeeds(Mapping[str, Any]):
         self._page_id = page_id
 
     def __getitem__(self, step: str) -> Any:
-        return self._needs.found[step][self._needs.pair(step, self._page_id)]
+        pairs, values = self._needs.found[step]
+        return values[pairs[self._page_id]]
 
     def __iter__(self) -> Iterator[str]:
-        for step, values in self._needs.found.items():
-            if self._needs.pair(step, self._page_id) in values:
+        page_id = self._page_id
+        for step, (pairs, values) in self._needs.found.items():
+            if page_id in pairs and pairs[page_id] in values:
                 yield step
 
     def __len__(self) -> int:

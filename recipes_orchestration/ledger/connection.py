@@ -27,7 +27,7 @@ from tenacity import (
 from ..errors import LedgerError
 from .address import Address
 
-__all__ = ["Database", "among", "insert_into", "one_at_a_time", "portions"]
+__all__ = ["Database", "among", "insert_into", "listed", "one_at_a_time", "portions"]
 
 T = TypeVar("T")
 
@@ -223,8 +223,15 @@ def among(
     """Whether a column's text is one of the values, however many: they travel as one."""
     if connection.dialect.name == "postgresql":
         return column == sa.any_(sa.cast(list(values), postgresql.ARRAY(sa.Text())))
-    listed = sa.func.json_each(_json(list(values))).table_valued("value")
-    return column.in_(sa.select(listed.c.value))
+    return column.in_(sa.select(listed(connection, values).c.value))
+
+
+def listed(connection: sa.Connection, values: Collection[str]) -> sa.TableValuedAlias:
+    """The values, however many, as a table with a column `value`, in their order."""
+    if connection.dialect.name == "postgresql":
+        many = sa.cast(list(values), postgresql.ARRAY(sa.Text()))
+        return sa.func.unnest(many).table_valued("value").render_derived()
+    return sa.func.json_each(_json(list(values))).table_valued("value")
 
 
 def one_at_a_time(connection: sa.Connection, *words: str) -> None:

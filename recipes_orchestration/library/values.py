@@ -17,10 +17,10 @@ class LandedValues(Mapping[Pair, Any]):
     """
 
     def __init__(self, table: Table, wanted: Collection[Pair]) -> None:
-        asked = wanted if isinstance(wanted, (set, frozenset)) else set(wanted)
         # One of an equal pair is kept, the caller's: the other's texts can go.
-        known = {pair: pair for pair in asked}
-        self._rows = {known[pair]: row for row, pair in enumerate(pairs_of(table)) if pair in known}
+        known = {pair: pair for pair in wanted}
+        found = map(known.get, pairs_of(table))
+        self._rows = {pair: row for row, pair in enumerate(found) if pair is not None}
         self._texts: Any = table.column("value").combine_chunks()
 
     def __getitem__(self, pair: Pair) -> Any:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from ..errors import StepError
-from ..providers.prices import ModelPrices, Price, price_of
+from ..providers.prices import ModelPrices, Rates, rates_of
 from ..providers.provider import Group, Provider
 from ..providers.recording import LiveCall
 from ..runner.work import Spent
-from ..steps.ask import Answer
+from ..steps.ask import Answer, Usage
 from .place import Bill
 
 __all__ = ["Costs", "free", "plus"]
@@ -52,32 +52,62 @@ class Costs:
     _landed: Decimal = Decimal(0)
     _wasted: Decimal = Decimal(0)
     _saved: Decimal = Decimal(0)
+    # Tokens whose plain price is so much above the batch price, whatever the question.
+    _flat_in: int = 0
+    _flat_out: int = 0
     _tokens_in: int = 0
     _tokens_out: int = 0
     _tokens_cached: int = 0
     _models: Counter[str] = field(default_factory=Counter[str])
     _bases: Counter[str] = field(default_factory=Counter[str])
+    _rates: dict[tuple[str, bool], Rates | None] = field(
+        default_factory=dict[tuple[str, bool], Rates | None]
+    )
 
     def spent(self, group: Group, answer: Answer, *, live: bool = False) -> Spent:
         """What one answer cost."""
         batched = self.mode == "batch" and not live
-        price = self._price(group, answer, batch=batched)
-        if batched and price.usd is not None:
-            plain = self._price(group, answer, batch=False).usd
-            self._saved += Decimal(0) if plain is None else plain - price.usd
-        tokens_in, tokens_out, tokens_cached, _ = answer.usage
+        rates = self._rates_of(group.model, batched)
+        tokens_in, tokens_out, tokens_cached, _ = usage = answer.usage
         model = answer.model or group.model
-        return Spent(model, tokens_in, tokens_out, tokens_cached, price.usd, price.basis)
+        if rates is None:
+            return Spent(model, tokens_in, tokens_out, tokens_cached, None, "unknown")
+        usd = rates.usd(usage)
+        if batched:
+            self._save(rates, usd, usage)
+        return Spent(model, tokens_in, tokens_out, tokens_cached, usd, rates.basis)
 
-    def _price(self, group: Group, answer: Answer, *, batch: bool) -> Price:
-        return price_of(
-            self.provider.name,
-            group.model,
-            answer.usage,
-            self.asked_at or datetime.now(UTC),
-            batch=batch,
-            overrides=self.prices,
-        )
+    def _save(self, rates: Rates, usd: Decimal, usage: Usage) -> None:
+        """Adds what a plain call would have cost more. All batched answers are of one model."""
+        tokens_in, tokens_out, cached, written = usage
+        plain = self._rates_of(self.group.model, False)
+        if plain is None:
+            return
+        if plain.flat and rates.flat and not (cached or written):
+            self._flat_in += tokens_in
+            self._flat_out += tokens_out
+        else:
+            self._saved += plain.usd(usage) - usd
+
+    def _saved_usd(self) -> Decimal:
+        rates = self._rates_of(self.group.model, True)
+        plain = self._rates_of(self.group.model, False)
+        if rates is None or plain is None or rates.flat is None or plain.flat is None:
+            return self._saved
+        more_in, more_out = (each - less for each, less in zip(plain.flat, rates.flat, strict=True))
+        return self._saved + self._flat_in * more_in + self._flat_out * more_out
+
+    def _rates_of(self, model: str, batch: bool) -> Rates | None:
+        """The prices at the time of asking: looked up once, as the task was sent once."""
+        if (model, batch) not in self._rates:
+            self._rates[model, batch] = rates_of(
+                self.provider.name,
+                model,
+                self.asked_at or datetime.now(UTC),
+                batch=batch,
+                overrides=self.prices,
+            )
+        return self._rates[model, batch]
 
     def unread(self, group: Group) -> Spent:
         """What an answer cost that only the step's own code can read: nobody knows."""
@@ -119,5 +149,5 @@ class Costs:
             tokens_out=self._tokens_out,
             tokens_cached=self._tokens_cached,
             lines=dict(lines),
-            saved_usd=self._saved,
+            saved_usd=self._saved_usd(),
         )

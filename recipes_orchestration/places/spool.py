@@ -16,6 +16,8 @@ from .processes import process_lives, this_process
 
 __all__ = ["Spool", "SpoolPart"]
 
+_BUFFER = 1 << 18
+
 
 @dataclass
 class SpoolPart:
@@ -44,7 +46,7 @@ class SpoolPart:
         if call_id in self.bodies:
             return
         if self._stream is None:
-            self._stream = self.path.open("wb")
+            self._stream = self.path.open("wb", buffering=_BUFFER)
         start = _start(line, body)
         if start < 0:
             self._written_otherwise[call_id] = body

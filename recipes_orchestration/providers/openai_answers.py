@@ -31,12 +31,11 @@ INCOMPLETE = {
 
 def read_answer(route: str, body: Mapping[str, Any]) -> Answer:
     """What the body of a response says; raises `StepError` when it has another shape."""
-    readers = {CHAT: _chat, RESPONSES: _response, EMBEDDINGS: _embedding}
-    path = route.partition("?")[0]
-    if path not in readers:
-        known = ", ".join(readers)
+    reader = _READERS.get(route) or _READERS.get(route.partition("?")[0])
+    if reader is None:
+        path, known = route.partition("?")[0], ", ".join(_READERS)
         raise StepError(f"OpenAI's {path} is not read by this program, only {known} are.")
-    return readers[path](body)
+    return reader(body)
 
 
 def _chat(body: Mapping[str, Any]) -> Answer:
@@ -142,6 +141,9 @@ def _usage(body: Mapping[str, Any], tokens_in: str, tokens_out: str) -> Usage:
         tokens_cached=count(details.get("cached_tokens")),
         tokens_cache_write=count(details.get("cache_write_tokens")),
     )
+
+
+_READERS = {CHAT: _chat, RESPONSES: _response, EMBEDDINGS: _embedding}
 
 
 def _shapeless(expected: str) -> StepError:

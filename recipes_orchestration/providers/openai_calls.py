@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from ..steps.ask import Ask, EmbedAsk, Part, Text
@@ -21,6 +22,13 @@ RESPONSES = "/v1/responses"
 OWN_MODEL = re.compile(r"(?:ft:)?(?:o\d|gpt-(?!3|oss)|chatgpt-|codex-)")
 
 
+@lru_cache(maxsize=64)
+def _of_model(model: str) -> tuple[Group, str]:
+    """The group of its chats, and what bounds an answer's tokens."""
+    limit = "max_completion_tokens" if OWN_MODEL.match(model) else "max_tokens"
+    return Group(CHAT, model), limit
+
+
 def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
     """The call that asks it."""
     if isinstance(ask, EmbedAsk):
@@ -32,7 +40,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
     if ask.system is not None:
         messages.append({"role": "system", "content": ask.system})
     messages.append({"role": "user", "content": [_content(part) for part in ask.parts]})
-    limit = "max_completion_tokens" if OWN_MODEL.match(model) else "max_tokens"
+    group, limit = _of_model(model)
     body: dict[str, Any] = {"model": model, limit: ask.max_tokens, "messages": messages}
     if ask.temperature is not None:
         body["temperature"] = ask.temperature
@@ -40,7 +48,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         strict = openai_schema(ask.schema)
         shape = {"name": "answer", "schema": strict or ask.schema, "strict": strict is not None}
         body["response_format"] = {"type": "json_schema", "json_schema": shape}
-    return Call("openai", Group(CHAT, model), dump(body, ask.pictures))
+    return Call("openai", group, dump(body, ask.pictures))
 
 
 def batch_line(id: str, call: Call) -> bytes:

@@ -9,7 +9,7 @@ holds for all of its tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..steps.ask import Usage
 
-__all__ = ["Basis", "ModelPrices", "Price", "price_of"]
+__all__ = ["Basis", "ModelPrices", "Price", "Rates", "price_of", "rates_of"]
 
 Basis = Literal["batch", "plain", "assumed", "project", "unknown"]
 """`batch` and `plain` are listed prices, `assumed` is half of the plain price for a batch of a
@@ -66,13 +66,28 @@ class _Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rates:
+class Rates:
+    """The prices of one model, for batches or for plain calls.
+
+    `flat` is what a token in and one out cost in dollars, where that does not depend on how long
+    the question is.
+    """
+
     input: _Rate | None
     output: _Rate | None
     cached: _Rate | None
     cache_write: _Rate | None
     share: Decimal
     basis: Basis
+    flat: tuple[Decimal, Decimal] | None = None
+
+    def usd(self, usage: Usage) -> Decimal:
+        """What the tokens cost in dollars."""
+        tokens_in, tokens_out, cached, written = usage
+        if self.flat is not None and not (cached or written):
+            each_in, each_out = self.flat
+            return tokens_in * each_in + tokens_out * each_out
+        return _usd(self, usage)
 
 
 _UNKNOWN = Price(None, "unknown")
@@ -87,7 +102,20 @@ def price_of(
     batch: bool,
     overrides: Mapping[str, ModelPrices] | None = None,
 ) -> Price:
-    """What the tokens cost that were asked for at that time.
+    """What the tokens cost that were asked for at that time; see `rates_of`."""
+    rates = rates_of(provider, model, at, batch=batch, overrides=overrides)
+    return _UNKNOWN if rates is None else Price(rates.usd(usage), rates.basis)
+
+
+def rates_of(
+    provider: str,
+    model: str,
+    at: datetime,
+    *,
+    batch: bool,
+    overrides: Mapping[str, ModelPrices] | None = None,
+) -> Rates | None:
+    """What tokens cost that were asked for at that time; None when nobody knows.
 
     `provider` is the place's name, `model` the name that the provider was asked for; Bedrock's ids,
     inference profiles and ARNs are understood. `overrides` are the project's prices by model.
@@ -97,17 +125,12 @@ def price_of(
     """
     own = overrides.get(model) if overrides else None
     if own is not None:
-        rates = _own(own, batch)
-    else:
-        when = at if at.tzinfo in (UTC, None) else at.astimezone(UTC)
-        found = _listed(provider, model, when.date(), batch)
-        if found is None:
-            return _UNKNOWN
-        rates = found
-    return Price(_usd(rates, usage), rates.basis)
+        return _own(own, batch)
+    when = at if at.tzinfo in (UTC, None) else at.astimezone(UTC)
+    return _listed(provider, model, when.date(), batch)
 
 
-def _usd(rates: _Rates, usage: Usage) -> Decimal:
+def _usd(rates: Rates, usage: Usage) -> Decimal:
     total = Decimal(0)
     tokens_in = rest = usage.tokens_in
     # Tokens of a kind without a price of its own are priced as the others of the question.
@@ -125,19 +148,21 @@ def _usd(rates: _Rates, usage: Usage) -> Decimal:
 
 
 @lru_cache(maxsize=256)
-def _own(prices: ModelPrices, batch: bool) -> _Rates:
-    return _Rates(
-        input=_Rate(prices.input),
-        output=_Rate(prices.output),
-        cached=None if prices.cached is None else _Rate(prices.cached),
-        cache_write=None,
-        share=prices.batch_share if batch else Decimal(1),
-        basis="project",
+def _own(prices: ModelPrices, batch: bool) -> Rates:
+    return _with_flat(
+        Rates(
+            input=_Rate(prices.input),
+            output=_Rate(prices.output),
+            cached=None if prices.cached is None else _Rate(prices.cached),
+            cache_write=None,
+            share=prices.batch_share if batch else Decimal(1),
+            basis="project",
+        )
     )
 
 
 @lru_cache(maxsize=4096)
-def _listed(provider: str, model: str, day: date, batch: bool) -> _Rates | None:
+def _listed(provider: str, model: str, day: date, batch: bool) -> Rates | None:
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:  # it comes with the provider's extra
@@ -161,8 +186,8 @@ def _listed(provider: str, model: str, day: date, batch: bool) -> _Rates | None:
     return _rates(info.get_prices(at), _ASSUMED_SHARE, "assumed")
 
 
-def _rates(prices: Any, share: Decimal, basis: Basis) -> _Rates | None:
-    rates = _Rates(
+def _rates(prices: Any, share: Decimal, basis: Basis) -> Rates | None:
+    rates = Rates(
         input=_rate(prices.input_mtok),
         output=_rate(prices.output_mtok),
         cached=_rate(prices.cache_read_mtok),
@@ -170,7 +195,15 @@ def _rates(prices: Any, share: Decimal, basis: Basis) -> _Rates | None:
         share=share,
         basis=basis,
     )
-    return None if rates.input is None and rates.output is None else rates
+    return None if rates.input is None and rates.output is None else _with_flat(rates)
+
+
+def _with_flat(rates: Rates) -> Rates:
+    of_in, of_out = rates.input or _Rate(Decimal(0)), rates.output or _Rate(Decimal(0))
+    if of_in.tiers or of_out.tiers:
+        return rates
+    share = rates.share / _MILLION
+    return replace(rates, flat=(of_in.base * share, of_out.base * share))
 
 
 def _rate(price: Any) -> _Rate | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -38,9 +38,10 @@ class Group(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _head(provider: str, group: Group) -> bytes:
-    """What is hashed before a call's body."""
-    return "\n".join([provider, group.route, group.model, *group.betas, ""]).encode()
+def _head(provider: str, group: Group) -> Callable[[], Any]:
+    """What gives the hash of what comes before a call's body, to go on from."""
+    words = [provider, group.route, group.model, *group.betas, ""]
+    return hashlib.sha256("\n".join(words).encode()).copy
 
 
 class Call(NamedTuple):
@@ -57,7 +58,7 @@ class Call(NamedTuple):
     @property
     def id(self) -> str:
         """What names the call in a batch: 32 hexadecimal digits, equal for equal calls."""
-        digest = hashlib.sha256(_head(self.provider, self.group))
+        digest = _head(self.provider, self.group)()
         digest.update(self.body)
         return digest.hexdigest()[:32]
 
