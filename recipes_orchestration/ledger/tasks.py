@@ -120,7 +120,7 @@ class TaskBook(TaskWatch):
                 remote_id=None,
                 attempt=attempt,
                 fingerprints=dict(new.fingerprints),
-                pages=tuple(map(tuple, new.pages)),
+                pages=tuple((page_id, sha256) for page_id, sha256 in new.pages),
                 owner=owner,
                 message=None,
                 created_at=now,
