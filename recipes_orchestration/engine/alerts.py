@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from ..channels.channel import SECONDS, Channel, Notice
 from ..channels.opening import channels_of
@@ -18,7 +19,8 @@ __all__ = ["configured_channels", "look_for_alerts", "notice_of", "tell_alerts",
 
 def look_for_alerts(engine: Engine) -> int:
     """Keeps what there is to tell, and ends what is over; gives how many alerts are fresh."""
-    return engine.ledger.alerts.keep(find_causes(engine), FOUND)
+    now = datetime.now(UTC)
+    return engine.ledger.alerts.keep(find_causes(engine, now), FOUND, now)
 
 
 def configured_channels(engine: Engine) -> list[Channel]:

@@ -81,19 +81,28 @@ class AlertBook:
         """Keeps the cause; True when it is a fresh alert, False when it stands there already."""
         return self.keep([cause], ()) > 0
 
-    def keep(self, found: Sequence[Cause], kinds: Collection[AlertKind]) -> int:
+    def keep(
+        self,
+        found: Sequence[Cause],
+        kinds: Collection[AlertKind],
+        looked_at: datetime | None = None,
+    ) -> int:
         """Keeps the causes, and ends those of these kinds that were not found any more.
 
-        The words of the first time stay. Gives how many are fresh alerts.
+        What another process found after `looked_at` goes on. The words of the first time stay.
+        Gives how many are fresh alerts.
         """
         now = datetime.now(UTC)
+        looked_at = looked_at or now
         wanted = {each.cause: each for each in found}
 
         def work(connection: sa.Connection) -> int:
             one_at_a_time(connection, "recipes alerts")
             fresh = sum(_raise(connection, each, now) for each in wanted.values())
             going_on = sa.select(alerts.c.cause).where(
-                alerts.c.kind.in_(list(kinds)), alerts.c.ended_at.is_(None)
+                alerts.c.kind.in_(list(kinds)),
+                alerts.c.ended_at.is_(None),
+                alerts.c.first_at <= looked_at,
             )
             gone = [cause for cause in connection.scalars(going_on) if cause not in wanted]
             for portion in portions(gone):
