@@ -15,8 +15,11 @@ from recipes_orchestration.orchestration.run_tags import (
     FOR_SLOT,
     PLACE,
     SINCE,
+    STOPPING,
     WAITING,
+    WORDS,
     YES,
+    tag_words,
 )
 from recipes_orchestration.places.place import State
 
@@ -90,6 +93,56 @@ def test_stop_asks_the_place_to_end_what_is_out(bench: Bench, remote: RemotePlac
     with bench.engine() as engine:
         assert [task.batch for task in engine.ledger.tasks.open()] == ["b/0001"]
     assert decide(bench, "stop", folder="a").startswith("Stopped: ")
+
+
+def stop_run(bench: Bench) -> dg.DagsterRun:
+    (run,) = bench.instance.get_runs(dg.RunsFilter(job_name="stop"))
+    return run
+
+
+def test_the_run_of_a_stop_says_so_when_all_has_ended(bench: Bench, remote: RemotePlace):
+    bench.task("a/0001")
+    decide(bench, "stop", folder="a", step="ask")
+    bench.tick()
+    assert stop_run(bench).tags[WORDS].startswith("Stopping: ")
+    remote.states["id-a/0001"] = State.ENDED
+    bench.tick()
+    run = stop_run(bench)
+    assert run.tags[STOPPING] == "no"
+    assert run.tags[WORDS].startswith("Stopped: 0 of 2 pages through ask at anthropic; nothing")
+    assert run.tags[WORDS] in bench.words(run)
+
+
+def test_a_stop_that_was_taken_back_is_not_said_to_have_come_to_its_end(
+    bench: Bench, remote: RemotePlace
+):
+    bench.task("a/0001")
+    decide(bench, "stop", folder="a")
+    decide(bench, "resume")
+    bench.tick()
+    run = stop_run(bench)
+    assert (run.tags[STOPPING], run.tags[WORDS].partition(" before")[0]) == ("no", "It was resumed")
+
+
+def test_a_tag_keeps_whole_sentences():
+    words = f"Stopped: 2 of 3 pages. {'by a person ' * 20}. To go on."
+    assert tag_words(words) == "Stopped: 2 of 3 pages."
+    assert tag_words("a" * 300) == "a" * 199 + "…"
+
+
+@pytest.mark.parametrize("job", ["pause", "resume", "stop", "now", "retry", "release"])
+def test_the_launchpad_asks_for_a_recipe_and_refuses_none(bench: Bench, job: str):
+    given = bench.defs.resolve_job_def(job).run_config
+    assert given is not None
+    shown = given["ops"][f"recipes_{job}"]["config"]
+    assert next(iter(shown)) == "recipe"
+    assert set(shown.values()) == {""}
+    assert 'no recipe ""; allowed: measure' in decide(bench, job, fails=True, **shown)
+
+
+def test_a_page_is_set_aside_with_a_reason_only(bench: Bench):
+    words = decide(bench, "release", page="a/p1.png", reason=" ", fails=True)
+    assert words.startswith("Say why")
 
 
 def test_a_task_whose_place_gave_no_id_in_time_is_ended_by_the_next_poll(

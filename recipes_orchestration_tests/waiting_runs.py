@@ -182,7 +182,7 @@ class Bench:
             view = look(engine, engine.project.recipe("measure"), batch, STEPS)
             keys = {view.steps["ask"].keys[page_id] for page_id in view.pages}
             task = engine.ledger.tasks.prepare(
-                name=f"ask-{batch}",
+                name=f"ask-{batch.replace('/', '-')}",
                 recipe="measure",
                 stage="ask",
                 source="letters",

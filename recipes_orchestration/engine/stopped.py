@@ -12,7 +12,7 @@ from .heeding import steps_of_stage
 from .look import BatchView, PageState, look
 from .status import iter_views
 
-__all__ = ["is_stopped", "stop_words", "stopped_words"]
+__all__ = ["is_stopped", "open_at", "stop_words", "stopped_words"]
 
 
 def stopped_words(engine: Engine, stage: Stage, batch: str) -> str:
@@ -24,12 +24,7 @@ def stopped_words(engine: Engine, stage: Stage, batch: str) -> str:
 def stop_words(engine: Engine, scope: Scope) -> str:
     """Where the scope stands after a stop: tasks that are still to end, or what has landed."""
     recipe = engine.project.recipe(scope.recipe)
-    open_tasks: Counter[str] = Counter()
-    for head in engine.ledger.tasks.heads():
-        steps = steps_of_stage(engine, head.recipe, head.stage)
-        if scope.covers(head.recipe, head.batch, steps):
-            open_tasks[head.place] += 1
-    if open_tasks:
+    if open_tasks := open_at(engine, scope):
         at = ", ".join(f"{count} at {place}" for place, count in sorted(open_tasks.items()))
         return f"Stopping: tasks are still to end, {at}; what they have answered by then lands"
     views = (
@@ -39,6 +34,15 @@ def stop_words(engine: Engine, scope: Scope) -> str:
     )
     steps = {step.name for step in recipe.steps if scope.step in ("", step.name)}
     return _words(_unfinished(views, steps))
+
+
+def open_at(engine: Engine, scope: Scope) -> Counter[str]:
+    """How many tasks of the scope are open at each place."""
+    return Counter(
+        head.place
+        for head in engine.ledger.tasks.heads()
+        if scope.covers(head.recipe, head.batch, steps_of_stage(engine, head.recipe, head.stage))
+    )
 
 
 def is_stopped(controls: Iterable[Control], recipe: str, batch: str, steps: Iterable[str]) -> bool:

@@ -22,6 +22,7 @@ from .orphans import find_orphans
 from .reconciling import reconcile
 from .releasing import release
 from .run_tags import DEFERRING, YES
+from .stop_runs import tell_stops
 
 __all__ = ["adopt_sensor", "poll_interval"]
 
@@ -65,6 +66,7 @@ def _tick(context: dg.SensorEvaluationContext, engine: Engine) -> dg.SensorResul
         lambda: polled.update(_poll(desk, cursor)),
         lambda: release(desk),
         lambda: follow_stopped(desk, polled),
+        lambda: tell_stops(desk),
         lambda: engine.ledger.runs.forget(cursor.gone(desk)),
         lambda: alert(desk, context.log),
     ]

@@ -31,7 +31,7 @@ from .events import (
 from .heartbeat import Heartbeat
 from .pages_events import batches_of, pages_key
 from .reports import replayer
-from .run_tags import MOST_CHARACTERS, STOPPED, is_now, says_yes
+from .run_tags import STOPPED, is_now, says_yes, tag_words
 
 __all__ = ["pages_spec", "stage_assets"]
 
@@ -214,7 +214,7 @@ def _held_back(context: dg.AssetExecutionContext) -> Generator[None]:
         yield
     except HeldBack as error:
         words = str(error)
-        context.instance.add_run_tags(context.run.run_id, {STOPPED: words[:MOST_CHARACTERS]})
+        context.instance.add_run_tags(context.run.run_id, {STOPPED: tag_words(words)})
         raise dg.Failure(description=words, allow_retries=False) from None
 
 

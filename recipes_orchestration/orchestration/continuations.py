@@ -79,11 +79,15 @@ class Works:
             for stage in stages_of(recipe)
         }
 
+    def is_ours(self, run: dg.DagsterRun) -> bool:
+        """Whether the run is not known to be another code location's."""
+        elsewhere = run.tags.get(CODE_LOCATION_TAG, self._location) != self._location
+        return self._location is None or not elsewhere
+
     def of(self, run: dg.DagsterRun) -> set[Work]:
         """Empty for a run that has nothing to do with the project's recipes."""
         batch = run.tags.get(PARTITION_NAME_TAG)
-        elsewhere = run.tags.get(CODE_LOCATION_TAG, self._location) != self._location
-        if batch is None or (self._location is not None and elsewhere):
+        if batch is None or not self.is_ours(run):
             return set()
         keys = run.asset_selection
         if keys is None:

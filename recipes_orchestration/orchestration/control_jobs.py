@@ -12,15 +12,12 @@ from ..engine.by_hand import give_value, retry, set_aside, value_from
 from ..engine.controls import Decision, follow_stop, hurry, pause, resume, scope_of, stop
 from ..engine.engine import Engine, open_engine
 from ..engine.stopped import stop_words
-from ..errors import RecipesError
+from ..errors import HeldBack, RecipesError
 from ..ledger.controls import Scope
 from ..project import Project
-from .run_tags import MOST_CHARACTERS
+from .run_tags import STOPPING, WORDS, YES, tag_words
 
 __all__ = ["Part", "Release", "Retry", "control_jobs"]
-
-WORDS = "recipes/words"
-"""On the run of a decision: what it did."""
 
 
 class Part(dg.Config):
@@ -60,7 +57,7 @@ def control_jobs(project: Project) -> list[dg.JobDefinition]:
     return [
         _job(project, "pause", "Send nothing more; what is out goes on and lands.", pause),
         _job(project, "resume", "Let what was paused or stopped go on.", _resume),
-        _job(project, "stop", "End what is out and send nothing more.", _stop),
+        _stop_job(project),
         _job(project, "now", "Wait for no batch: the rest goes by plain calls.", hurry),
         _retry_job(project),
         _release_job(project),
@@ -74,18 +71,31 @@ def _job(project: Project, name: str, about: str, decide: Decide) -> dg.JobDefin
             scope = scope_of(engine, config.recipe, config.folder, config.batch, config.step)
             _tell(context, decide(engine, scope, config.reason, _who(context)))
 
-    return _one_op(name, about, work)
+    return _one_op(name, about, work, Part)
 
 
 def _resume(engine: Engine, scope: Scope, reason: str, by: str) -> Decision:  # noqa: ARG001
     return resume(engine, scope)
 
 
-def _stop(engine: Engine, scope: Scope, reason: str, by: str) -> Decision:
-    """Asks the places and lands what has ended by now; the adopt sensor follows the others."""
-    decided = stop(engine, scope, reason, by)
-    follow_stop(engine, scope)
-    return Decision(f"{stop_words(engine, scope)}.", decided.asked, decided.unasked)
+def _stop_job(project: Project) -> dg.JobDefinition:
+    """Asks the places and lands what has ended by now; the adopt sensor follows the others and
+    says in this run's words when all have ended.
+    """
+    about = "End what is out and send nothing more."
+
+    @dg.op(name="recipes_stop", description=about)
+    def work(context: dg.OpExecutionContext, config: Part) -> None:
+        with open_engine(project) as engine, _in_words():
+            scope = scope_of(engine, config.recipe, config.folder, config.batch, config.step)
+            decided = stop(engine, scope, config.reason, _who(context))
+            at_rest = follow_stop(engine, scope)
+            words = f"{stop_words(engine, scope)}."
+            _tell(context, Decision(words, decided.asked, decided.unasked))
+            if not at_rest:
+                context.instance.add_run_tags(context.run_id, {STOPPING: YES})
+
+    return _one_op("stop", about, work, Part)
 
 
 def _retry_job(project: Project) -> dg.JobDefinition:
@@ -112,7 +122,7 @@ def _retry_job(project: Project) -> dg.JobDefinition:
             words = f"{done.cleared} holds cleared; {done.unreadable} pages cannot be read."
             _tell(context, Decision(words))
 
-    return _one_op("retry", about, work)
+    return _one_op("retry", about, work, Retry)
 
 
 def _release_job(project: Project) -> dg.JobDefinition:
@@ -122,6 +132,8 @@ def _release_job(project: Project) -> dg.JobDefinition:
     def work(context: dg.OpExecutionContext, config: Release) -> None:
         with open_engine(project) as engine, _in_words():
             recipe, step = project.recipe(config.recipe), config.step or None
+            if not config.reason.strip():
+                raise HeldBack("Say why, in the config's `reason`: it is kept with the page.")
             told = (config.reason, _who(context))
             if config.value:
                 value = value_from(config.value)
@@ -130,11 +142,19 @@ def _release_job(project: Project) -> dg.JobDefinition:
                 words = set_aside(engine, recipe, config.page, step, *told)
             _tell(context, Decision(words))
 
-    return _one_op("release", about, work)
+    return _one_op("release", about, work, Release)
 
 
-def _one_op(name: str, about: str, work: Any) -> dg.JobDefinition:
-    @dg.job(name=name, description=about, executor_def=dg.in_process_executor)
+def _one_op(name: str, about: str, work: Any, config: type[dg.Config]) -> dg.JobDefinition:
+    """The launchpad shows all that may be said, in this order; an empty recipe is refused."""
+    blank = dict.fromkeys(config.model_fields, "")
+
+    @dg.job(
+        name=name,
+        description=about,
+        executor_def=dg.in_process_executor,
+        config={"ops": {f"recipes_{name}": {"config": blank}}},
+    )
     def decision() -> None:
         work()
 
@@ -157,4 +177,4 @@ def _who(context: dg.OpExecutionContext) -> str:
 def _tell(context: dg.OpExecutionContext, decided: Decision) -> None:
     for words in (decided.words, *decided.unasked):
         context.log.info(words)
-    context.instance.add_run_tags(context.run_id, {WORDS: decided.words[:MOST_CHARACTERS]})
+    context.instance.add_run_tags(context.run_id, {WORDS: tag_words(decided.words)})

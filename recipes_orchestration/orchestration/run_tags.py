@@ -35,13 +35,16 @@ __all__ = [
     "ROOT_RUN_ID_TAG",
     "SINCE",
     "STOPPED",
+    "STOPPING",
     "TASK",
     "WAITING",
+    "WORDS",
     "YES",
     "is_now",
     "listed",
     "says_yes",
     "shown_ids",
+    "tag_words",
 ]
 
 AWAIT = "recipes/await"
@@ -84,6 +87,12 @@ FAILURES = "recipes/failures"
 STOPPED = "recipes/stopped"
 """On a run that a person stopped: what came of the tasks it had waited for."""
 
+WORDS = "recipes/words"
+"""On the run of a decision: what came of it."""
+
+STOPPING = "recipes/stopping"
+"""On a run of the job `stop`: `yes` while tasks that it stopped are still to end, then `no`."""
+
 NOW = "recipes/now"
 """Set by a person who waits: plain calls, whatever the number of pages."""
 
@@ -109,6 +118,14 @@ def _is_yes(tags: Mapping[str, str], name: str) -> bool:
 def listed(ids: Iterable[str]) -> str:
     """Ids as a tag's value: the first of them, for a tag has an end."""
     return ",".join(sorted(ids)[:MOST_RIVALS])
+
+
+def tag_words(words: str) -> str:
+    """Words as a tag's value: as many whole sentences as fit, or the first one cut off."""
+    if len(words) <= MOST_CHARACTERS:
+        return words
+    fit, dot, _ = words[:MOST_CHARACTERS].rpartition(". ")
+    return f"{fit}." if dot else f"{words[: MOST_CHARACTERS - 1]}…"
 
 
 def shown_ids(ids: Iterable[str]) -> str:
