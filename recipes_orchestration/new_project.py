@@ -74,7 +74,8 @@ steps:
   - {{name: names, run: names, needs: [read]}}     # the persons in the text
   - {{name: embed, run: embed, needs: [read]}}     # a vector for searching by meaning
   # - {{name: mine, run: "my_steps:count_words", needs: [read], params: {{min_length: 4}}}}
-  # What the page says by a model on the cloud, in batches at half the price:
+  # What the page says by a model on the cloud, in batches at half the price. Pages leave with two
+  # yeses only: `consent: pages_may_leave` up here, and `pages_may_leave: true` in project.yaml.
   # - {{name: transcript, run: read, place: anthropic, model: claude-sonnet-4-6}}
 """
 
