@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 __all__ = [
     "ConfigError",
     "DagsterError",
@@ -13,6 +15,7 @@ __all__ = [
     "NoConsent",
     "NotBatchable",
     "NotFound",
+    "OverCap",
     "PageUnreadable",
     "PlaceError",
     "ProviderError",
@@ -54,6 +57,19 @@ class PlaceError(RecipesError):
 
 class NoConsent(PlaceError):
     """Pages may not leave for a place: a yes is missing, and nothing was packaged or sent."""
+
+
+class OverCap(PlaceError):
+    """What was to be sent would pass a cap, by `over` dollars; it may cost `usd`.
+
+    `for_good`: it would also if all that is open elsewhere cost nothing.
+    """
+
+    def __init__(self, words: str, *, usd: Decimal, over: Decimal, for_good: bool) -> None:
+        super().__init__(words)
+        self.usd = usd
+        self.over = over
+        self.for_good = for_good
 
 
 class ProviderError(PlaceError):

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from recipes_orchestration.engine.alerts import look_for_alerts
 from recipes_orchestration.engine.causes import find_causes, note_over_cap
 from recipes_orchestration.engine.engine import Engine
-from recipes_orchestration.engine.spending import OverCap
+from recipes_orchestration.errors import OverCap
 from recipes_orchestration.ledger.alerts import MOST_TRIES, QUIET, Alert, AlertKind, Cause
 from recipes_orchestration.ledger.database import Ledger
 from recipes_orchestration.ledger.holds import Failure

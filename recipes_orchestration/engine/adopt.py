@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from ..errors import ProviderError, RecipesError, Refused, Unreachable
-from ..ledger.bookings import Booking
+from ..errors import OverCap, ProviderError, RecipesError, Refused, Unreachable
 from ..ledger.tasks import TaskRow, TaskState
 from ..places.place import Chunk, Standing, State
+from .bills import booking_of
+from .causes import note_over_cap
 from .engine import Engine
 from .land import TaskPages, land_chunk
 from .pausing import pause_place
@@ -52,15 +52,32 @@ def adopt(engine: Engine, tasks: Sequence[TaskRow]) -> Adopted:
         if task.held:
             adopted.failure = task.held
             adopted.open.append(task)
-        elif standing.state is State.FAILED:
-            _failed(engine, task, standing, adopted)
-        elif standing.state is State.RUNNING:
-            if task.remote_id and engine.place(task.place).ends_here(task.remote_id):
-                adopted.landed += _land_so_far(engine, task)
-            adopted.open.append(task)
-        else:
-            _ended(engine, task, adopted)
+            continue
+        try:
+            _adopt(engine, task, standing, adopted)
+        except OverCap as over:
+            _capped(engine, task, over, adopted)
     return adopted
+
+
+def _adopt(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted) -> None:
+    if standing.state is State.FAILED:
+        _failed(engine, task, standing, adopted)
+    elif standing.state is State.RUNNING:
+        if task.remote_id and engine.place(task.place).ends_here(task.remote_id):
+            adopted.landed += _land_so_far(engine, task)
+        adopted.open.append(task)
+    else:
+        _ended(engine, task, adopted)
+
+
+def _capped(engine: Engine, task: TaskRow, over: OverCap, adopted: Adopted) -> None:
+    """A live call of a task that lands would pass a cap: it goes on when there is room again."""
+    engine.fetch_again[task.id] = time.monotonic() + FETCH_PAUSE
+    adopted.open.append(task)
+    note_over_cap(engine, task.recipe, over)
+    if over.for_good:
+        adopted.failure = f"{task.recipe}/{task.stage} cannot land all of its answers. {over}."
 
 
 def _failed(engine: Engine, task: TaskRow, standing: Standing, adopted: Adopted) -> None:
@@ -154,27 +171,7 @@ def book(engine: Engine, task: TaskRow, *, final: bool = True) -> None:
     bill = engine.place(task.place).bill(task.remote_id or "")
     if bill is None:
         return
-    engine.ledger.bookings.book(
-        Booking(
-            task_id=task.id,
-            recipe=task.recipe,
-            step=next(iter(task.fingerprints)),
-            batch=task.batch,
-            place=task.place,
-            model=bill.model,
-            mode=bill.mode,
-            basis=bill.basis,
-            landed_usd=bill.landed_usd,
-            wasted_usd=bill.wasted_usd,
-            tokens_in=bill.tokens_in,
-            tokens_out=bill.tokens_out,
-            tokens_cached=bill.tokens_cached,
-            lines=dict(bill.lines),
-            booked_at=datetime.now(UTC),
-            saved_usd=bill.saved_usd,
-        ),
-        final=final,
-    )
+    engine.ledger.bookings.book(booking_of(task, bill), final=final)
 
 
 def _tell(engine: Engine, task: TaskRow) -> None:
@@ -196,6 +193,8 @@ def give_up(engine: Engine, task: TaskRow) -> None:
             book(engine, task)
             _tell(engine, task)
             keep_record(engine, task, STOPPED)
+        except OverCap:
+            return  # what it was answered is kept, and lands when there is room under the cap
         except RecipesError:
             pass  # the first error is the one to be told
     engine.ledger.tasks.dropped(task.id, STOPPED)

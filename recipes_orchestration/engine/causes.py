@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from ..errors import OverCap
 from ..ledger.alerts import AlertKind, Cause
 from ..ledger.controls import BY_NOW
 from ..ledger.holds import HeldFor
@@ -13,7 +14,7 @@ from ..ledger.pauses import Pause
 from ..ledger.tasks import TaskHead, TaskState
 from .engine import Engine
 from .land import DEADLINE
-from .spending import OverCap, caps_of, committed_to
+from .spending import caps_of, committed_to
 from .trends import dearer, slower
 
 __all__ = ["FOUND", "LONG_WAIT", "find_causes", "note_over_cap"]

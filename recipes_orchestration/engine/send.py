@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ..errors import InDoubt, PlaceError, ProviderError, Refused, Unreachable
+from ..errors import InDoubt, OverCap, PlaceError, ProviderError, Refused, Unreachable
 from ..ledger.tasks import TaskRow
 from ..places.place import Chunk, Package, Place, Sought
 from ..runner.work import UNANSWERED
@@ -21,7 +21,7 @@ from .look import BatchView, PageState
 from .pausing import pause_place
 from .preparing import NO_SLOT, Work, prepare
 from .reuse import reuse_results
-from .spending import OverCap, still_over
+from .spending import still_over
 from .work import task_spec
 
 __all__ = ["Sending", "plan_work", "send", "sought"]

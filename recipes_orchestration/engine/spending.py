@@ -9,7 +9,7 @@ from decimal import ROUND_UP, Decimal
 
 import sqlalchemy as sa
 
-from ..errors import PlaceError
+from ..errors import OverCap, PlaceError
 from ..job_settings import HfJobsSettings
 from ..ledger.reservations import (
     Committed,
@@ -21,14 +21,16 @@ from ..ledger.reservations import (
 )
 from ..ledger.task_rows import TaskRow, Within
 from ..place_settings import CloudSettings
-from ..places.place import Package
+from ..places.place import Bill, Package
 from ..project import Project
 from ..recipe import Recipe
 from ..stages import Stage
+from .bills import booking_of
 from .engine import Engine
 
 __all__ = [
     "Cap",
+    "LiveBudget",
     "OverCap",
     "caps_of",
     "committed_to",
@@ -40,6 +42,10 @@ __all__ = [
 ]
 
 
+# The ledger keeps no less.
+_BILLIONTH = Decimal("1e-9")
+
+
 @dataclass(frozen=True)
 class Cap:
     """At most so many dollars for what `purse` counts together. `what` says it in words."""
@@ -47,19 +53,6 @@ class Cap:
     what: str
     usd: Decimal
     purse: Purse
-
-
-class OverCap(Exception):
-    """What was to be sent would pass a cap, by `over` dollars; it may cost `usd`.
-
-    `for_good`: it would also if all that is open elsewhere cost nothing.
-    """
-
-    def __init__(self, words: str, *, usd: Decimal, over: Decimal, for_good: bool) -> None:
-        super().__init__(words)
-        self.usd = usd
-        self.over = over
-        self.for_good = for_good
 
 
 def caps_of(project: Project, recipe: Recipe | None = None) -> list[Cap]:
@@ -131,6 +124,52 @@ def reserving(engine: Engine, stage: Stage, packages: Sequence[Package]) -> With
     return within
 
 
+@dataclass(frozen=True)
+class LiveBudget:
+    """What a task may still spend while it lands: its reservation grows and shrinks with it."""
+
+    engine: Engine
+    task: TaskRow
+
+    def promise(self, usd: Decimal) -> None:
+        """Reserves so much more. Raises `OverCap` when that does not fit under a cap."""
+        recipe = self.engine.project.recipes.get(self.task.recipe)
+        caps = [
+            cap
+            for cap in caps_of(self.engine.project, recipe)
+            if cap.purse.recipe in (None, self.task.recipe)
+        ]
+        if not caps:
+            return
+        task, usd = self.task, usd.quantize(_BILLIONTH, ROUND_UP)
+        more = Reservation(
+            task_id=task.id,
+            recipe=task.recipe,
+            step=next(iter(task.fingerprints), task.stage),
+            batch=task.batch,
+            place=task.place,
+            model=str((task.sent or {}).get("group", {}).get("model", task.place)),
+            usd=usd,
+            reserved_at=datetime.now(UTC),
+        )
+
+        def within(connection: sa.Connection) -> None:
+            for cap in caps:
+                committed = committed_within(connection, cap.purse)
+                _check(cap, replace(committed, reserved=committed.reserved - usd), usd)
+
+        self.engine.ledger.reservations.add(more, within)
+
+    def paid(self, promised: Decimal, usd: Decimal) -> None:
+        """Of what was promised so much was paid."""
+        less = promised.quantize(_BILLIONTH, ROUND_UP) - usd.quantize(_BILLIONTH, ROUND_UP)
+        self.engine.ledger.reservations.lower(self.task.id, less)
+
+    def billed(self, bill: Bill) -> None:
+        """Books what the task cost so far, and reserves no more for it."""
+        self.engine.ledger.bookings.book(booking_of(self.task, bill))
+
+
 def over_cap(engine: Engine, recipe: Recipe, usd: Decimal) -> OverCap | None:
     """Why so many dollars of the recipe would not fit under its caps at this moment."""
     try:
@@ -154,8 +193,7 @@ def _worst(stage: Stage, package: Package) -> Decimal:
             f"Nothing of {stage.name} is sent to {stage.place}, as there is a cap on what may be "
             f"spent and its worst case cannot be reserved. {why[:1].upper()}{why[1:]}."
         )
-    # The ledger keeps billionths of a dollar.
-    return package.worst_usd.quantize(Decimal("1e-9"), ROUND_UP)
+    return package.worst_usd.quantize(_BILLIONTH, ROUND_UP)
 
 
 def _check(cap: Cap, committed: Committed, usd: Decimal) -> None:

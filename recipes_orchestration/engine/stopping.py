@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..errors import ProviderError
+from ..errors import OverCap, ProviderError
 from ..ledger.tasks import OPEN_STATES, TaskHead, TaskRow
 from ..places.place import State
 from .adopt import close, drop_failed, land
@@ -58,7 +58,7 @@ def land_stopped(engine: Engine, task_id: str) -> tuple[bool, int]:
         return True, 0
     try:
         landed = land(engine, task)
-    except ProviderError:
+    except (OverCap, ProviderError):
         return False, 0
     close(engine, task)
     return True, landed

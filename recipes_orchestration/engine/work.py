@@ -17,6 +17,7 @@ from ..stages import Stage
 from .engine import Engine
 from .look import BatchView
 from .needs import Needs
+from .spending import LiveBudget
 from .usual import usual_of
 
 __all__ = ["LibraryAnswers", "sent_record", "sent_task", "task_spec"]
@@ -131,6 +132,7 @@ def sent_task(engine: Engine, task: TaskRow) -> Sent:
         group=record["group"],
         sent_at=task.sent_at,
         stopped=task.stopped,
+        budget=LiveBudget(engine, task) if engine.project.has_caps else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from decimal import Decimal
@@ -86,6 +86,32 @@ class ReservationBook:
         """What is booked and reserved; `places` are those that are paid."""
         with self._database.reading() as connection:
             return committed_within(connection, purse, places)
+
+    def add(self, more: Reservation, within: Callable[[sa.Connection], None]) -> None:
+        """Reserves so much more for an open task. `within` is called last in the transaction, and
+        what it raises takes it back.
+        """
+
+        def work(connection: sa.Connection) -> None:
+            alone(connection)
+            reserved = reserved_for(connection, more.task_id)
+            if reserved is None:
+                reserve(connection, [more])
+            else:
+                settle(connection, more.task_id, reserved + more.usd)
+            within(connection)
+
+        self._database.write(work)
+
+    def lower(self, task_id: str, usd: Decimal) -> None:
+        """So much less is reserved for the task."""
+
+        def work(connection: sa.Connection) -> None:
+            reserved = reserved_for(connection, task_id)
+            if reserved is not None:
+                settle(connection, task_id, reserved - usd)
+
+        self._database.write(work)
 
 
 def alone(connection: sa.Connection) -> None:

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from ..errors import RecipesError, StepError
+from ..errors import LedgerError, OverCap, RecipesError, StepError
 from ..providers.prices import ModelPrices
 from ..providers.provider import Group, Line, LineKind
-from ..providers.recording import LiveCall
 from ..recipe import canonical_json
 from ..runner.run_pages import check_value, words_of
 from ..runner.work import Failure, FailureKind, Outcome, PageWork, Spent
 from ..steps.ask import Answer, Stop
 from .costs import Costs, free, plus
-from .live_answers import LiveAnswers
+from .later_needs import LaterNeeds
+from .live_answers import Kept
+from .live_calls import LiveCalls
 from .packing import MODE
 from .place import Bill, Chunk, Sent
 from .questions import Asker
@@ -53,7 +54,7 @@ class Reading:
     asker: Asker
     sent: Sent
     prices: Mapping[str, ModelPrices]
-    live: LiveAnswers
+    live: LiveCalls
     ended: bool = True
     ended_words: str = ""
     failed: bool = False
@@ -72,9 +73,15 @@ class Reading:
             elif pages[0] != page_id:
                 self._pages[call_id] = [*pages, page_id]
         self._step = self.asker.step.name
-        self._costs = Costs(
-            self.asker.provider, self._group, self.mode, self.prices, self.sent.sent_at
-        )
+        self._costs = self._new_costs()
+
+    def _new_costs(self) -> Costs:
+        return Costs(self.asker.provider, self._group, self.mode, self.prices, self.sent.sent_at)
+
+    def settle(self, lines: Iterable[bytes]) -> None:
+        """Books what all the answers cost, before the step's code can ask live: see `LiveCalls`."""
+        if self.asker.operation.parse is None:
+            self.live.settle(self.sent, self._group, self._new_costs(), lines)
 
     @cached_property
     def works(self) -> Mapping[str, PageWork]:
@@ -102,8 +109,9 @@ class Reading:
             elif line.id in self._seen:
                 self._lines["again"] += 1
             else:
+                found = self._of_line(line)  # it is not seen when its live call cannot be paid
                 self._seen.add(line.id)
-                yield from self._of_line(line)
+                yield from found
 
     def missing(self) -> Iterator[Outcome]:
         """Outcomes of the calls that have no line, once the batch has ended."""
@@ -136,11 +144,13 @@ class Reading:
             self._lines[failure.kind.value] += 1
             return [self._failed(page_id, failure) for page_id in pages]
         outcomes = self._answered(line, line.response, pages)
+        came_of_it = ""
         for each in outcomes:
+            failure = each.failure
             if each.spent is not None:
-                self._costs.add(each.spent, wasted=each.failure is not None)
-        failed = [each.failure.kind.value for each in outcomes if each.failure is not None]
-        self._lines["landed" if len(failed) < len(outcomes) else failed[0]] += 1
+                self._costs.add(each.spent, wasted=failure is not None)
+            came_of_it = "landed" if failure is None else came_of_it or failure.kind.value
+        self._lines[came_of_it] += 1
         return outcomes
 
     def _unanswered(self, line: Line) -> Failure:
@@ -197,70 +207,56 @@ class Reading:
         spent: Spent,
     ) -> Outcome:
         """What the step makes of an answer on one page. `spent` is without its live calls."""
-        heard: list[LiveCall] = []
+        heard: list[Kept] = []
         value: Any = None
         failure: Failure | None = None
         try:
             if self.asker.operation.parse is not None and answer is not None:
-                context = self.asker.context(_LaterNeeds(self, page_id))
+                context = self.asker.context(LaterNeeds(lambda: self._needs(page_id)))
                 value = self.asker.operation.parse(answer, context)
             else:
                 value = self._replayed(line, response, page_id, heard)
             check_value(value)
+        except (OverCap, LedgerError):
+            raise  # no page is to blame: it lands when there is money for its live calls
         except RecipesError as error:
             failure = Failure(FailureKind.ANSWER, str(error))
         except Exception as error:  # noqa: BLE001  whatever a step makes of an answer is the page's
             failure = Failure(FailureKind.ANSWER, words_of(error))
         if heard:
             self._lines["live"] += len(heard)
-            spent = self._costs.with_live(spent, heard)
+            for each in heard:
+                spent = spent if each.spent is None else plus(spent, each.spent)
         if failure is not None:
             return self._failed(page_id, failure, spent)
         return Outcome(page_id, self._step, 0.0, value=value, spent=spent)
 
+    def _needs(self, page_id: str) -> Mapping[str, Any]:
+        work = self.works.get(page_id)
+        return {} if work is None else work.needs
+
     def _replayed(
-        self, line: Line, response: Mapping[str, Any], page_id: str, heard: list[LiveCall]
+        self, line: Line, response: Mapping[str, Any], page_id: str, heard: list[Kept]
     ) -> Any:
         """What the step's own code makes of an answer. `heard` is given the page's live calls."""
         work = self.works.get(page_id)
         if work is None:
             raise StepError("Its page is gone.")
 
-        def hear(call: LiveCall) -> None:
-            heard.append(call)
-            self.live.add(page_id, call)
-
-        before = self.live.of(page_id)
+        before = self.live.before(page_id)
         answers = {kept.id: (kept.call.status, kept.call.body) for kept in before}
         answers[line.id] = (200, canonical_json(response).encode())
-        heard += [kept.call for kept in before]
-        return self.asker.recorder.replay(partial(self.asker.function, work), answers, hear).value
+        heard += before
+        replayed = self.asker.recorder.replay(
+            partial(self.asker.function, work),
+            answers,
+            lambda call: heard.append(self.live.hear(page_id, call)),
+            self.live.permit,
+        )
+        return replayed.value
 
     def _failed(self, page_id: str, failure: Failure, spent: Spent | None = None) -> Outcome:
         return Outcome(page_id, self._step, 0.0, failure=failure, spent=spent)
-
-
-class _LaterNeeds(Mapping[str, Any]):
-    """The values that one page needs, read when they are first asked for."""
-
-    __slots__ = ("_page_id", "_reading")
-
-    def __init__(self, reading: Reading, page_id: str) -> None:
-        self._reading = reading
-        self._page_id = page_id
-
-    def __getitem__(self, step: str) -> Any:
-        return self._values()[step]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values())
-
-    def __len__(self) -> int:
-        return len(self._values())
-
-    def _values(self) -> Mapping[str, Any]:
-        work = self._reading.works.get(self._page_id)
-        return {} if work is None else work.needs
 
 
 def _carried(spent: Spent, outcomes: list[Outcome]) -> list[Outcome]:

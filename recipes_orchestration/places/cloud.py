@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from ..providers.recording import Recorder
 from ..runner.work import TaskSpec, Usual
 from .answering import Reading, all_outcomes, chunks
 from .live_answers import LiveAnswers
+from .live_calls import LiveCalls
+from .own_prices import priced, prices_of
 from .packing import Packer
 from .place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State
 from .plain_tasks import PlainTasks, is_plain
@@ -105,7 +107,7 @@ class CloudPlace:
         )
         asker = Asker.of(spec, step, self._provider, self._recorder(step.name))
         for package in packer.packages(asker.calls()):
-            yield [package]
+            yield [replace(package, group=priced(package.group, self._prices))]
 
     def discard(self, package: Package) -> None:
         """Deletes the package's file, unless plain calls are being made from it."""
@@ -154,6 +156,7 @@ class CloudPlace:
         if not sent.answers.kept():
             sent.answers.keep(self._provider.results(sent.remote_id))
         reading = self._reading(sent)
+        reading.settle(sent.answers.lines())
         reading.ended_words = status.words
         reading.expired = status.expired
         reading.failed = status.state is BatchState.FAILED
@@ -230,7 +233,8 @@ class CloudPlace:
         asker = Asker.of(sent.spec, step, self._provider, self._recorder(sent.remote_id))
         live = LiveAnswers(self._folder / "answers" / f"{sent.name}.live.jsonl")
         self._live[sent.remote_id] = live
-        return Reading(asker, sent, self._prices, live)
+        calls = LiveCalls(self._provider, self._prices, live, sent.budget)
+        return Reading(asker, sent, prices_of(sent.group, self._prices), calls)
 
 
 def _standing(status: BatchStatus) -> Standing:

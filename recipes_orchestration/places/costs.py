@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ..errors import StepError
 from ..providers.prices import ModelPrices, Rates, rates_of
 from ..providers.provider import Group, Provider
-from ..providers.recording import LiveCall
 from ..runner.work import Spent
 from ..steps.ask import Answer, Usage
 from .place import Bill
@@ -41,7 +38,7 @@ def plus(spent: Spent, more: Spent) -> Spent:
 class Costs:
     """Prices answers by the time at which they were asked for, and adds them up.
 
-    `mode` is `batch` or `plain`. Calls that a Python step makes beside the batched one are plain.
+    `mode` is `batch` or `plain`; what a Python step asks live is priced by `LiveCalls`.
     """
 
     provider: Provider
@@ -64,9 +61,9 @@ class Costs:
         default_factory=dict[tuple[str, bool], Rates | None]
     )
 
-    def spent(self, group: Group, answer: Answer, *, live: bool = False) -> Spent:
+    def spent(self, group: Group, answer: Answer) -> Spent:
         """What one answer cost."""
-        batched = self.mode == "batch" and not live
+        batched = self.mode == "batch"
         rates = self._rates_of(group.model, batched)
         tokens_in, tokens_out, tokens_cached, _ = usage = answer.usage
         model = answer.model or group.model
@@ -112,18 +109,6 @@ class Costs:
     def unread(self, group: Group) -> Spent:
         """What an answer cost that only the step's own code can read: nobody knows."""
         return Spent(group.model, 0, 0, 0, None, "unknown")
-
-    def with_live(self, spent: Spent, heard: Iterable[LiveCall]) -> Spent:
-        """The cost of a page with that of the live calls which its code made."""
-        for each in heard:
-            if each.status >= 400:
-                continue
-            try:
-                answer = self.provider.answer(each.call.group, json.loads(each.body))
-            except (StepError, ValueError):
-                continue  # a call that gives no answer of a model, such as a list of models
-            spent = plus(spent, self.spent(each.call.group, answer, live=True))
-        return spent
 
     def add(self, spent: Spent, *, wasted: bool) -> None:
         """Adds one page's cost to the bill."""

@@ -25,8 +25,9 @@ from .hf_orders import (
 from .hf_prices import UNKNOWN, PriceList, cost_of
 from .hf_results import HfResults
 from .hf_store import Store
+from .money import Expected
 from .packaging import Packaging, PackedTask, cut, rung_of
-from .place import Bill, Chunk, Expected, Package, Report, Sent, Sought, Standing, State, array_of
+from .place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State, array_of
 
 __all__ = ["HfJobsPlace"]
 

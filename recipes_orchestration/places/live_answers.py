@@ -5,25 +5,31 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..providers.provider import Call, Group
 from ..providers.recording import LiveCall
+from ..runner.work import Spent
 
 __all__ = ["Kept", "LiveAnswers"]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A live call that was paid for: `id` is its call's, whose body is not kept."""
+    """A live call that was answered: `id` is its call's, whose body is not kept.
+
+    `spent` is what it cost when it was asked; None when it is no answer of a model.
+    """
 
     id: str
     call: LiveCall
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True)
@@ -39,17 +45,24 @@ class LiveAnswers:
         """What the page's code was answered before."""
         return self._before.get(page_id, ())
 
-    def add(self, page_id: str, call: LiveCall) -> None:
+    def all(self) -> Iterator[Kept]:
+        """All that was answered before."""
+        for kept in self._before.values():
+            yield from kept
+
+    def add(self, page_id: str, kept: Kept) -> None:
         """Keeps an answer; when this returns it outlives this process."""
+        call, spent = kept.call, kept.spent
         if call.status >= 400:
             return
         line = {
             "page": page_id,
-            "id": call.call.id,
+            "id": kept.id,
             "provider": call.call.provider,
             "group": call.call.group._asdict(),
             "status": call.status,
             "body": call.body.decode("latin-1"),
+            "spent": None if spent is None else spent._replace(usd=_text(spent.usd)),
         }
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self.path.open("ab", buffering=0) as stream:
@@ -77,4 +90,11 @@ def _read(line: Mapping[str, Any]) -> tuple[str, Kept]:
     group = Group(told["route"], told["model"], tuple(told["betas"]))
     call = Call(line["provider"], group, b"")
     answered = LiveCall(call, line["status"], line["body"].encode("latin-1"))
-    return line["page"], Kept(line["id"], answered)
+    spent = None if line["spent"] is None else Spent(*line["spent"])
+    if spent is not None and spent.usd is not None:
+        spent = spent._replace(usd=Decimal(spent.usd))
+    return line["page"], Kept(line["id"], answered, spent)
+
+
+def _text(usd: Decimal | None) -> Any:
+    return None if usd is None else str(usd)

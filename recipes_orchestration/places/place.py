@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ..runner.work import Outcome, TaskSpec
+from .money import Bill, Budget, Expected
 
 __all__ = [
     "Answers",
     "Bill",
     "Chunk",
-    "Expected",
     "Message",
     "Package",
     "Place",
@@ -54,18 +54,6 @@ class Standing:
     words: str = ""
     account: bool = False
     retry_after: float | None = None
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a task will likely cost in dollars; None when nobody knows its price.
-
-    `calls` are so many questions that have `tokens_in` together, as they are counted here.
-    """
-
-    usd: Decimal | None
-    calls: int = 0
-    tokens_in: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -130,6 +118,7 @@ class Answers(Protocol):
 @dataclass(frozen=True)
 class Sent:
     """A task at its place, as it was sent. `stopped` is why its end was asked for, if it was.
+    `budget` is asked before anything more is paid for it; None where there is no cap.
 
     `load` reads the pages and what they need; it is called when `spec` is first asked for.
     """
@@ -142,30 +131,12 @@ class Sent:
     group: Mapping[str, Any] = field(default_factory=dict[str, Any])
     sent_at: datetime | None = None
     stopped: str | None = None
+    budget: Budget | None = None
 
     @cached_property
     def spec(self) -> TaskSpec:
         """The work as it was sent."""
         return self.load()
-
-
-@dataclass(frozen=True)
-class Bill:
-    """What a task cost in all. `lines` counts its outcomes by kind.
-
-    `saved_usd` is what plain calls would have cost more; None where there are none.
-    """
-
-    model: str
-    mode: str
-    basis: str
-    landed_usd: Decimal
-    wasted_usd: Decimal
-    tokens_in: int
-    tokens_out: int
-    tokens_cached: int
-    lines: Mapping[str, int]
-    saved_usd: Decimal | None = None
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
+from ..errors import OverCap
 from ..providers.provider import Provider
 from ..runner.work import Failure, FailureKind, Outcome
 from .answering import Reading, all_outcomes, chunks
@@ -35,6 +36,7 @@ class _Kept:
     reading: Reading
     measures: Measures
     parts: int = 0
+    settled: bool = False
 
 
 @dataclass
@@ -110,17 +112,23 @@ class PlainTasks:
                 measures = Measures({sent.spec.steps[0].name: len(sent.calls)})
                 self._kept[sent.remote_id] = _Kept(new_reading(sent), measures)
             kept = self._kept[sent.remote_id]
-            answered = _timed(sent, task, kept.reading.outcomes(lines))
-            outcomes = [*answered, *_unanswered(sent, task, failed)]
+            if ended and not kept.settled:
+                kept.reading.settle(task.journal.lines())
+                kept.settled = True
+            outcomes, read, over = _read(sent, task, kept.reading, lines)
+            if over is None:
+                outcomes += _unanswered(sent, task, failed)
             if outcomes:
                 yield Chunk(kept.parts + 1, outcomes)
                 kept.parts += 1
                 kept.measures.add(outcomes)
             with task.lock:
-                del task.ready[: len(lines)]
-                for call_id in failed:
+                del task.ready[:read]
+                for call_id in failed if over is None else ():
                     task.failed.pop(call_id, None)
                 task.landed_at = time.monotonic()
+            if over is not None:
+                raise over
         if ended and not task.ready and not sent.answers.kept():
             sent.answers.keep(task.journal.lines())
 
@@ -179,6 +187,7 @@ class PlainTasks:
         if not sent.answers.kept():
             sent.answers.keep(Journal(self.folder, sent.name).lines())
         reading = new_reading(sent)
+        reading.settle(sent.answers.lines())
         reading.ended = False
         yield from chunks(all_outcomes(reading, sent))
         self._bills[sent.remote_id] = reading.bill()
@@ -187,6 +196,19 @@ class PlainTasks:
 def _process_and_name(remote_id: str) -> tuple[str, str]:
     rest, _, name = remote_id.removeprefix(_PLAIN).rpartition("/")
     return rest.partition("/")[0], name
+
+
+def _read(
+    sent: Sent, task: PlainTask, reading: Reading, lines: Sequence[bytes]
+) -> tuple[list[Outcome], int, OverCap | None]:
+    """The outcomes of lines, and of how many; fewer where a live call would pass a cap."""
+    outcomes: list[Outcome] = []
+    for read, line in enumerate(lines):
+        try:
+            outcomes += _timed(sent, task, reading.outcomes([line]))
+        except OverCap as over:
+            return outcomes, read, over
+    return outcomes, len(lines), None
 
 
 def _timed(sent: Sent, task: PlainTask, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:

@@ -17,7 +17,7 @@ from ..providers.prices import ModelPrices, price_of
 from ..providers.provider import Call, Group
 from ..runner.work import Usual
 from ..steps.ask import Usage
-from .place import Expected
+from .money import Expected
 
 __all__ = ["UNBOUNDED", "TaskEstimate"]
 

@@ -105,14 +105,16 @@ class Recorder:
         function: Callable[[Clients], Any],
         answers: Mapping[str, tuple[int, bytes]],
         heard: Callable[[LiveCall], None] | None = None,
+        permit: Callable[[Call], None] | None = None,
     ) -> Replayed:
         """Runs `function` with `answers` (HTTP status and body by `Call.id`) to its requests.
 
         Any other request goes live. `heard` is called for each of these as it is answered, also
-        when the function fails in the end. Raises `StepError` for a live call over the allowance
+        when the function fails in the end; `permit` before each is sent, and what it raises of our
+        errors ends the function. Raises `StepError` for a live call over the allowance
         or without a key, and what the function itself raises, such as the SDK's own errors.
         """
-        run = Run(answers, self._allowance, heard)
+        run = Run(answers, self._allowance, heard, permit)
         value = self._finish(run, function)
         return Replayed(value, tuple(run.live))
 

@@ -119,7 +119,7 @@ class BotoSdk:
         found = run.ask(asked)
         if found is not None:
             return self._replayed(model, *found)
-        with run.sending(waited_for=True):
+        with run.sending(asked.call, waited_for=True):
             heard = self._send(run, model.name, parameters)
         run.heard(LiveCall(asked.call, heard.http.status_code, body_of(heard)))
         return heard.http, heard.parsed

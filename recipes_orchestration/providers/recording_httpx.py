@@ -120,7 +120,7 @@ class RecordingTransport(httpx2.BaseTransport):
         answer = self._run.ask(asked)
         if answer is not None:
             return replayed(answer)
-        with self._run.sending(waited_for=True):
+        with self._run.sending(asked.call, waited_for=True):
             live = self._sender.request(self._run, request, body)
             return heard(self._run, asked, self._sender.client().send(live))
 
@@ -146,7 +146,7 @@ class AsyncRecordingTransport(httpx2.AsyncBaseTransport):
         answer = self._run.ask(asked)
         if answer is not None:
             return replayed(answer)
-        with self._run.sending(waited_for=False):
+        with self._run.sending(asked.call, waited_for=False):
             live = self._sender.request(self._run, request, body)
             async with self._sender.async_client() as client:
                 return heard(self._run, asked, await client.send(live))

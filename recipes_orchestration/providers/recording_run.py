@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..errors import NotBatchable, StepError
+from ..errors import NotBatchable, RecipesError, StepError
 from .provider import Call
 
-__all__ = ["Asked", "Halt", "Heard", "LiveAllowance", "LiveCall", "Run"]
+__all__ = ["Asked", "Halt", "Heard", "LiveAllowance", "LiveCall", "Permit", "Run"]
 
 # What a request is answered in a thread that `Halt` would kill in silence: an error of the SDK's.
 STOPPED_WORDS = (
@@ -72,8 +72,15 @@ class LiveAllowance:
             self._taken += 1
             return True
 
+    def give_back(self) -> None:
+        """One that was taken was not sent."""
+        with self._lock:
+            self._taken -= 1
+
 
 Heard = Callable[[LiveCall], None]
+Permit = Callable[[Call], None]
+"""Called before a call goes live; what it raises ends the page's code."""
 
 
 class Run:
@@ -89,16 +96,18 @@ class Run:
         answers: Mapping[str, tuple[int, bytes]] | None,
         allowance: LiveAllowance,
         heard: Heard | None = None,
+        permit: Permit | None = None,
     ) -> None:
         self._answers = answers
         self._allowance = allowance
         self._heard = heard
+        self._permit = permit
         self._changed = threading.Condition()
         self._thread = threading.get_ident()
         self._ended = False
         self._sending = 0
         self.captured: Call | None = None
-        self.trouble: StepError | None = None
+        self.trouble: RecipesError | None = None
         self.live: list[LiveCall] = []
 
     @property
@@ -132,7 +141,7 @@ class Run:
             self.captured = asked.call
 
     @contextmanager
-    def sending(self, *, waited_for: bool) -> Generator[None]:
+    def sending(self, call: Call, *, waited_for: bool) -> Generator[None]:
         """Around one request that goes live: counts it against the allowance.
 
         One that is `waited_for` keeps the run open until it is back. A coroutine is not: its event
@@ -150,11 +159,22 @@ class Run:
                 )
             self._sending += waited_for
         try:
+            self._ask_leave(call)
             yield
         finally:
             with self._changed:
                 self._sending -= waited_for
                 self._changed.notify_all()
+
+    def _ask_leave(self, call: Call) -> None:
+        if self._permit is None:
+            return
+        try:
+            self._permit(call)
+        except RecipesError as error:
+            self._allowance.give_back()
+            self.trouble = self.trouble or error
+            raise Halt from error
 
     def heard(self, call: LiveCall) -> None:
         """Keeps what a live call answered, also when the code fails later: it was paid."""
