@@ -2,7 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 # Test files at a time.
-JOBS ?= 3
+JOBS ?= 4
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 export RECIPES_PROJECT ?= $(CURDIR)/examples/demo
 
@@ -22,7 +22,7 @@ demo-cloud: install-cloud  ## batches at a rehearsed provider: deferred, killed 
 	@$(BIN)/python -m recipes_orchestration.commands.demo_cloud examples/cloud
 
 test: install  ## every test, the slow ones too
-	$(BIN)/pytest -n $(JOBS) --dist loadfile
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 dev: install-demo  ## the Dagster UI on port 3000, over the same project
 	@mkdir -p $(DAGSTER_HOME) && cp dagster.yaml $(DAGSTER_HOME)/dagster.yaml

@@ -49,6 +49,22 @@ __all__ = [
 ]
 
 
+LONGEST = (
+    *("deferral_dagster", "slurm_dagster", "hf_dagster", "ui_stop", "ui_backfill"),
+    *("consent_dagster", "command_backfill", "slurm_deferral", "slurm_kills", "slurm_stages"),
+    *("control_states_slurm", "control_states_hf_jobs", "hf_kills", "cloud_kills"),
+    *("spend_histories", "cloud_interleavings", "real_pages", "runner_install", "kills"),
+    *("control_dagster", "stopped_run", "postgres_storage", "nasty_run", "docs_downstream"),
+)
+"""Files of tests that take minutes. They begin first, so that no worker ends the run alone."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first."""
+    places = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_other_machine() -> Iterator[None]:
     """Refuses every connection of this process that is not to a server of this machine."""
