@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from .connection import Database
+from .connection import Database, among
 from .page_rows import (
     PAGE_COLUMNS,
     BatchRow,
@@ -49,6 +49,13 @@ class PageBook:
         return self._rows(
             sa.and_(pages.c.source == source, pages.c.folder == folder), pages.c.page_id
         )
+
+    def changed(self, source: str, page_ids: Collection[str]) -> dict[str, datetime]:
+        """Since when each of the pages has the bytes that it has."""
+        query = sa.select(pages.c.page_id, pages.c.changed_at).where(pages.c.source == source)
+        with self._database.reading() as connection:
+            found = connection.execute(query.where(among(connection, pages.c.page_id, page_ids)))
+            return dict(found.tuples())
 
     def stamps(self, source: str, folder: str) -> dict[str, str]:
         """The stamp of each file of one folder that is not gone."""

@@ -26,7 +26,7 @@ __all__ = [
     "tellings",
 ]
 
-SCHEMA = "0005"
+SCHEMA = "0006"
 """The newest migration: the schema that this code reads and writes."""
 
 VERSION_TABLE = "ledger_version"
@@ -154,6 +154,7 @@ tasks = sa.Table(
     sa.Column("stopped", sa.Text()),
     sa.Column("stopped_at", UtcTime()),
     sa.Column("held", sa.Text()),
+    sa.Column("held_at", UtcTime()),
     sa.Column("fetches", sa.Integer(), nullable=False, server_default=sa.text("0")),
     # The group that it was sent in by one call; None when it was sent alone.
     sa.Column("array", sa.Text()),

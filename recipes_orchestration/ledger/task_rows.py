@@ -140,6 +140,7 @@ class TaskHead:
     stopped_at: datetime | None
     held: str | None
     array: str | None = None
+    held_at: datetime | None = None
 
 
 HEAD_COLUMNS = tuple(tasks.c[each.name] for each in fields(TaskHead))

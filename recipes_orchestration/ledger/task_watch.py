@@ -36,7 +36,7 @@ class TaskWatch:
 
     def hold(self, id: str, words: str) -> bool:
         """The task waits for a person: it stays open and is not asked about any more."""
-        return self._change(id, held=kept_words(words))
+        return self._change(id, held=kept_words(words), held_at=_now())
 
     def fetch_failed(self, id: str) -> int:
         """Counts a failed fetch of the task's results; gives how many there were."""
@@ -101,7 +101,7 @@ class TaskWatch:
         asked = {"recipe": recipe, "stage": stage, "batch": batch}
         where = [tasks.c[name] == value for name, value in asked.items() if value is not None]
         free = sa.update(tasks).where(tasks.c.held.is_not(None), tasks.c.state.in_(OPEN_STATES))
-        free = free.where(*where).values(held=None, fetches=0)
+        free = free.where(*where).values(held=None, held_at=None, fetches=0)
         return self._database.write(lambda connection: connection.execute(free).rowcount)
 
     def beat(self, ids: Collection[str], owner: str) -> set[str]:
