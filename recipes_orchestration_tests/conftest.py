@@ -50,9 +50,9 @@ __all__ = [
 
 
 LONGEST = (
-    *("deferral_dagster", "slurm_dagster", "hf_dagster", "ui_stop", "ui_backfill"),
-    *("consent_dagster", "command_backfill", "slurm_deferral", "slurm_kills", "slurm_stages"),
-    *("control_states_slurm", "control_states_hf_jobs", "hf_kills", "cloud_kills"),
+    *("deferral_dagster", "slurm_ends", "command_backfill", "slurm_dagster", "hf_dagster"),
+    *("ui_stop", "ui_backfill", "consent_dagster", "slurm_deferral", "slurm_stages", "slurm_kills"),
+    *("control_states_slurm", "control_states_hf_jobs", "hf_kills", "cloud_kills", "deferral"),
     *("spend_histories", "cloud_interleavings", "real_pages", "runner_install", "kills"),
     *("control_dagster", "stopped_run", "postgres_storage", "nasty_run", "docs_downstream"),
 )

@@ -305,6 +305,8 @@ def test_a_persons_yes_in_the_ui_counts(pad: Launchpad, bell: Doorbell, way: str
     )
     pad.run(("size", "read"), config, tags)
     assert bell.rings > 0
+    (run,) = pad.instance.get_runs()
+    assert run.tags[RUN_TAG] == "yes"  # and so the run that goes on from it
 
 
 @pytest.mark.parametrize("recipe", [None, "pages_may_leave"])

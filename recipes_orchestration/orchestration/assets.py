@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 
 from ..engine.advance import run_stage
-from ..engine.consent import missing_consent
 from ..engine.engine import open_engine
 from ..engine.look import BatchView, HeldPage, PageState
 from ..errors import HeldBack, RecipesError
@@ -19,6 +18,7 @@ from ..recipe import LOCAL, Recipe, Step
 from ..stages import Stage, stages_of
 from ..steps.registry import load_operation
 from .automation import condition_of
+from .consenting import about_consent, config_of, may_leave
 from .deferral import Deferral
 from .events import (
     CHECK,
@@ -31,7 +31,7 @@ from .events import (
 from .heartbeat import Heartbeat
 from .pages_events import batches_of, pages_key
 from .reports import replayer
-from .run_tags import STOPPED, is_now, says_yes, tag_words
+from .run_tags import STOPPED, is_now, tag_words
 
 __all__ = ["pages_spec", "stage_assets"]
 
@@ -83,7 +83,7 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
         partitions_def=partitions,
         can_subset=True,
         pool=_pool(stage),
-        config_schema=_config(stage),
+        config_schema=config_of(stage),
         op_tags={"recipes/place": stage.place},
     )
     def run(
@@ -95,22 +95,6 @@ def stage_asset(project: Project, stage: Stage) -> dg.AssetsDefinition:
             raise dg.Failure(description=str(error), allow_retries=False) from error
 
     return run
-
-
-YES = "pages_may_leave"
-"""In the run config of a stage elsewhere: a person's yes to this run."""
-
-
-def _config(stage: Stage) -> dict[str, Any] | None:
-    if stage.place == LOCAL:
-        return None
-    words = f"For this run: may its pages go to {stage.place}? The project must say yes as well."
-    return {YES: dg.Field(bool, default_value=False, description=words)}
-
-
-def _may_leave(context: dg.AssetExecutionContext) -> bool:
-    config = context.op_execution_context.op_config or {}
-    return bool(config.get(YES)) or says_yes(context.run.tags)
 
 
 def _pool(stage: Stage) -> str | None:
@@ -133,19 +117,18 @@ def _step_spec(project: Project, recipe: Recipe, step: Step) -> dg.AssetSpec:
         key=step_key(recipe.name, step.name),
         deps=deps,
         skippable=True,
-        description=_about(project, recipe, step, operation.about),
+        description=about_consent(
+            project,
+            recipe,
+            step,
+            operation.about or f"Step {step.name} of recipe {recipe.name}: {step.run}",
+        ),
         group_name=recipe.name,
         kinds={project.kind_of(step.place), *operation.kinds},
         code_version=recipe.fingerprint(step.name),
         automation_condition=condition_of(project, recipe, step),
         metadata={"dagster/column_schema": COLUMNS, **_code_reference(recipe)},
     )
-
-
-def _about(project: Project, recipe: Recipe, step: Step, words: str) -> str:
-    about = words or f"Step {step.name} of recipe {recipe.name}: {step.run}"
-    missing = missing_consent(project, recipe, step.place)
-    return about if missing is None else f"{about}\n\n{missing}"
 
 
 def _code_reference(recipe: Recipe) -> dict[str, Any]:
@@ -172,7 +155,7 @@ def _run(
     steps = [step.name for step in stage.steps if step.name in wanted]
     checked = {key.asset_key.path[-1] for key in context.selected_asset_check_keys}
     with (
-        open_engine(project, pages_may_leave=_may_leave(context)) as engine,
+        open_engine(project, pages_may_leave=may_leave(context)) as engine,
         Heartbeat(engine, context.run.run_id),
         _turn(context, project, stage),
     ):
