@@ -240,15 +240,8 @@ def test_a_task_at_which_runs_fail_again_and_again_is_left_to_a_person(bench: Be
     assert "id-a/0001 is open but 3 runs failed" in str(result.skip_reason.skip_message)
 
 
-def test_a_run_that_was_cancelled_while_it_still_sent_leaves_a_task_to_adopt(bench: Bench):
-    bench.task("a/0001")
-    run = bench.run("a/0001", Status.CANCELED)
-    (request,) = requests(bench.tick())
-    assert request.tags[PARENT_RUN_ID_TAG] == run.run_id
-
-
-@pytest.mark.parametrize("tags", [WAITS, {AWAIT: "open"}, {AWAIT: "ended"}])
-def test_a_run_cancelled_while_it_waited_stops_its_task(
+@pytest.mark.parametrize("tags", [{}, WAITS, {AWAIT: "open"}, {AWAIT: "ended"}])
+def test_a_cancelled_run_stops_its_task_whether_it_still_sent_or_waited(
     bench: Bench, remote: RemotePlace, tags: dict[str, str]
 ):
     bench.task("a/0001")
@@ -266,10 +259,14 @@ def test_a_stopped_task_is_followed_and_the_run_says_what_came_of_it(
     task = bench.task("a/0001")
     run = bench.run("a/0001", Status.CANCELED, tags=WAITS)
     bench.tick()
-    assert bench.again(run).tags[STOPPED] == "cancelling at anthropic"
+    assert bench.again(run).tags[STOPPED] == (
+        "Stopping: tasks are still to end, 1 at anthropic; what they have answered by then lands"
+    )
     remote.states["id-a/0001"] = State.ENDED
     bench.tick()
-    assert bench.again(run).tags[STOPPED] == "0 of 2 pages landed"
+    assert bench.again(run).tags[STOPPED] == (
+        "Stopped: 0 of 2 pages through ask at anthropic; nothing read is lost."
+    )
     assert "id-a/0001: 0 of its results landed" in bench.words(run)
     with bench.engine() as engine:
         row = engine.ledger.tasks.get(task.id)

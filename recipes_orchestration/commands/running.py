@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..engine.advance import run_stage
+from ..engine.cancelled import take_up
 from ..engine.engine import Engine
 from ..engine.look import BatchView, PageState, look
 from ..engine.sheet import Scope, sheet_of
@@ -95,6 +96,7 @@ def run_recipe(
                     batches = _wanted_batches(engine, recipe, wanted)
                     if asks(yes=yes, as_json=as_json):
                         _ask(engine, recipe, wanted, output)
+                    take_up(engine, recipe.name, [batch.key for batch in batches], steps)
                     teller = Teller(engine, instance, recipe)
                     try:
                         way = _Way(teller, stopping, output, wanted.now)

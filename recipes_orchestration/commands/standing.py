@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..engine.cancelled import cancelled_words
 from ..engine.engine import Engine
 from ..engine.gates import halt_words
 from ..engine.status import status_of
 from ..engine.stopped import stop_words
 from ..ledger.controls import Control, ControlKind
+from ..recipe import Recipe
 from .counts import folders_document, show_folders, step_document, total_of
 from .opening import batches_in, opened, recipes_named
 from .output import Output
@@ -30,12 +32,8 @@ def show_status(
             if folders:
                 output.line(f"{each.name}: pages landed of those in source {each.source}")
                 show_folders(output, folders, [step.name for step in each.steps])
-            controls = [
-                (control, _control_words(engine, control))
-                for control in engine.ledger.controls.all(each.name)
-                if control.kind is not ControlKind.NOW
-            ]
-            for _, words in controls:
+            controls = _controls(engine, each, folder)
+            for words in dict.fromkeys(words for _, words in controls):
                 output.line(words)
             if folders or controls:
                 output.line()
@@ -62,6 +60,24 @@ def show_status(
                 }
             )
     output.document({"recipes": documents})
+
+
+def _controls(engine: Engine, recipe: Recipe, folder: str | None) -> list[tuple[Control, str]]:
+    """What a person decided, each with its words; batches that were cancelled by their folder."""
+    controls = engine.ledger.controls.all(recipe.name)
+    named = {batch.key for batch in batches_in(engine, recipe.source, folder)}
+    cancelled = [
+        each for each in controls if each.kind is ControlKind.CANCEL and each.scope.batch in named
+    ]
+    return [
+        (control, _control_words(engine, control))
+        for control in controls
+        if control.kind not in (ControlKind.CANCEL, ControlKind.NOW)
+    ] + [
+        (control, words)
+        for here, words in cancelled_words(engine, recipe, cancelled)
+        for control in here
+    ]
 
 
 def _control_words(engine: Engine, control: Control) -> str:

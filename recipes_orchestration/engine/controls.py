@@ -22,7 +22,7 @@ from .stopping import land_stopped
 
 __all__ = ["Decision", "follow_stop", "hurry", "pause", "resume", "scope_of", "stop"]
 
-_HALTS = (ControlKind.PAUSE, ControlKind.STOP)
+_HALTS = (ControlKind.PAUSE, ControlKind.STOP, ControlKind.CANCEL)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def resume(engine: Engine, scope: Scope) -> Decision:
         return Decision(f"{scope.words} stays as it is: {halt_words(left[0])}")
     if not ended:
         return Decision(f"{scope.words} was neither paused nor stopped.")
-    if any(each.kind is ControlKind.STOP for each in ended):
+    if any(each.kind.stops for each in ended):
         how = "What was stopped is not begun again by itself; only what is missing is sent by"
     else:
         how = "What waits in Dagster's queue goes on by itself; or run"

@@ -15,6 +15,9 @@ from .preparing import Work
 
 __all__ = ["Gate", "gate", "halt_words"]
 
+# Which of several decisions is named.
+_ORDER = (ControlKind.STOP, ControlKind.CANCEL, ControlKind.PAUSE, ControlKind.NOW)
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -45,8 +48,8 @@ def gate(engine: Engine, stage: Stage, view: BatchView, work: Work, now: bool) -
     halted = _halted(halts, {step for chain in work.values() for step in chain})
     left = _without(view, work, halted) if halted else work
     if not left:
-        first = min(halted.values(), key=lambda each: each.kind is not ControlKind.STOP)
-        stopped = first.kind is ControlKind.STOP
+        first = min(halted.values(), key=lambda each: _ORDER.index(each.kind))
+        stopped = first.kind.stops
         return Gate({}, now, halt_words(first), person=True, stopped=stopped)
     if paused := engine.paused(stage.place):
         return Gate({}, now, paused)
@@ -60,12 +63,13 @@ def gate(engine: Engine, stage: Stage, view: BatchView, work: Work, now: bool) -
 
 def halt_words(control: Control) -> str:
     """Why nothing is sent, and how it goes on."""
-    what = "stopped" if control.kind is ControlKind.STOP else "paused"
+    what = "stopped" if control.kind.stops else "paused"
     by = f" by {control.by}" if control.by else ""
     reason = f": {control.words}" if control.words else ""
     return (
         f"{control.scope.words} was {what}{by} at {control.since:%Y-%m-%d %H:%M} UTC{reason}. "
-        f"To go on, run: recipes resume {control.scope.recipe}"
+        + ("To go on, launch it again, or" if control.kind is ControlKind.CANCEL else "To go on,")
+        + f" run: recipes resume {control.scope.recipe}"
     )
 
 
@@ -75,7 +79,8 @@ def _halted(halts: Collection[Control], steps: Collection[str]) -> dict[str, Con
     for control in halts:
         for step in steps:
             at_it = control.scope.step in ("", step)
-            if at_it and (step not in found or control.kind is ControlKind.STOP):
+            kind = found[step].kind if step in found else ControlKind.NOW
+            if at_it and _ORDER.index(control.kind) < _ORDER.index(kind):
                 found[step] = control
     return found
 

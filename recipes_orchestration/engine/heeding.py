@@ -34,10 +34,11 @@ def heed(engine: Engine, tasks: Sequence[TaskHead | TaskRow]) -> Heeded:
     Read before each poll, so that a task which was being sent while a person decided is ended by
     the next one. A task of this process is given up: what it finished lands.
     """
-    controls = engine.ledger.controls.all() if tasks else []
+    controls = _by_batch(engine.ledger.controls.all() if tasks else [])
     heeded = Heeded()
     for task in tasks:
-        why = end_for(engine, task, controls) if controls else None
+        here = [*controls.get("", ()), *controls.get(task.batch, ())]
+        why = end_for(engine, task, here) if here else None
         if why is None and _found_since(task):
             why = task.stopped
         if why is None or task.held:
@@ -55,9 +56,17 @@ def end_for(engine: Engine, task: TaskHead | TaskRow, controls: Iterable[Control
     """Why the task is to end, by these decisions; None when it may go on."""
     steps = steps_of_stage(engine, task.recipe, task.stage)
     kinds = {each.kind for each in controls if each.scope.covers(task.recipe, task.batch, steps)}
-    if ControlKind.STOP in kinds:
+    if any(kind.stops for kind in kinds):
         return BY_STOP
     return BY_NOW if ControlKind.NOW in kinds and task.slot else None
+
+
+def _by_batch(controls: Iterable[Control]) -> dict[str, list[Control]]:
+    """Those of each batch; ``""`` has those of more than one. There may be one a batch."""
+    found: dict[str, list[Control]] = {}
+    for control in controls:
+        found.setdefault(control.scope.batch, []).append(control)
+    return found
 
 
 def _end(engine: Engine, task: TaskHead | TaskRow, why: str) -> None:

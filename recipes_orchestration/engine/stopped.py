@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..ledger.controls import Control, ControlKind, Scope
+from ..recipe import Recipe
 from ..stages import Stage
 from .engine import Engine
 from .heeding import steps_of_stage
 from .look import BatchView, PageState, look
 from .status import iter_views
 
-__all__ = ["is_stopped", "open_at", "stop_words", "stopped_words"]
+__all__ = ["is_stopped", "open_at", "stop_words", "stopped_words", "where_stopped"]
 
 
 def stopped_words(engine: Engine, stage: Stage, batch: str) -> str:
@@ -25,8 +26,7 @@ def stop_words(engine: Engine, scope: Scope) -> str:
     """Where the scope stands after a stop: tasks that are still to end, or what has landed."""
     recipe = engine.project.recipe(scope.recipe)
     if open_tasks := open_at(engine, scope):
-        at = ", ".join(f"{count} at {place}" for place, count in sorted(open_tasks.items()))
-        return f"Stopping: tasks are still to end, {at}; what they have answered by then lands"
+        return _stopping(open_tasks)
     views = (
         view
         for _, view in iter_views(engine, recipe, scope.folder or None)
@@ -34,6 +34,35 @@ def stop_words(engine: Engine, scope: Scope) -> str:
     )
     steps = {step.name for step in recipe.steps if scope.step in ("", step.name)}
     return _words(_unfinished(views, steps))
+
+
+def where_stopped(
+    engine: Engine,
+    recipe: Recipe,
+    batches: Collection[str],
+    steps: Collection[str],
+    folder: str = "",
+) -> str:
+    """The same of some steps of some batches, which lie in the folder."""
+    open_tasks = Counter(
+        head.place
+        for head in engine.ledger.tasks.heads()
+        if head.recipe == recipe.name
+        and head.batch in batches
+        and not set(steps).isdisjoint(steps_of_stage(engine, head.recipe, head.stage))
+    )
+    if open_tasks:
+        return _stopping(open_tasks)
+    if len(batches) == 1:
+        views: Iterable[BatchView] = (look(engine, recipe, batch) for batch in batches)
+    else:
+        views = (view for key, view in iter_views(engine, recipe, folder) if key.key in batches)
+    return _words(_unfinished(views, set(steps)))
+
+
+def _stopping(open_tasks: Counter[str]) -> str:
+    at = ", ".join(f"{count} at {place}" for place, count in sorted(open_tasks.items()))
+    return f"Stopping: tasks are still to end, {at}; what they have answered by then lands"
 
 
 def open_at(engine: Engine, scope: Scope) -> Counter[str]:

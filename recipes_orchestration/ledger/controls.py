@@ -1,4 +1,4 @@
-"""What a person decided about a recipe or a part of it: pause, stop, now."""
+"""What a person decided about a recipe or a part of it: pause, stop, cancel, now."""
 
 from __future__ import annotations
 
@@ -25,13 +25,20 @@ BY_STOP, BY_NOW = "stop", "now"
 class ControlKind(StrEnum):
     """What was decided.
 
-    `pause`: nothing is sent. `stop`: nothing is sent, and what is out is ended. `now`: what waits
-    goes by plain calls, and an open batch is ended for it.
+    `pause`: nothing is sent. `stop`: nothing is sent, and what is out is ended. `cancel`: as a
+    stop, of what a run was to do that was cancelled, until a person asks for it again. `now`: what
+    waits goes by plain calls, and an open batch is ended for it.
     """
 
     PAUSE = "pause"
     STOP = "stop"
+    CANCEL = "cancel"
     NOW = "now"
+
+    @property
+    def stops(self) -> bool:
+        """Whether what is out is to end, and nothing is sent until a person says so."""
+        return self in (ControlKind.STOP, ControlKind.CANCEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,7 @@ class ControlBook:
     ) -> None:
         """Keeps the decision for each scope; repeated, the latest reason counts.
 
-        A stop takes back every `now` inside its scopes.
+        What stops takes back every `now` inside its scopes.
         """
         wanted = list(dict.fromkeys(scopes))
         now = datetime.now(UTC)
@@ -120,7 +127,7 @@ class ControlBook:
                 set_={"words": insert.excluded.words, "by": insert.excluded.by},
             )
             connection.execute(again, rows)
-            if kind is ControlKind.STOP:
+            if kind.stops:
                 _end(connection, (ControlKind.NOW,), wanted)
 
         if rows:

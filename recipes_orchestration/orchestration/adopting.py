@@ -11,11 +11,13 @@ import dagster as dg
 
 from ..engine.engine import Engine, open_engine
 from ..engine.poll import poll_open
+from ..engine.tidying import tidy
 from ..errors import RecipesError
 from ..ledger.task_rows import TaskHead
 from ..project import Project
 from .adoption_desk import Desk, open_desk
 from .alerting import alert
+from .cancelling import stop_runs
 from .deferral import adopt_every
 from .following import follow_stopped
 from .orphans import find_orphans
@@ -30,6 +32,8 @@ __all__ = ["adopt_sensor", "poll_interval"]
 BUDGET_SECONDS = 30.0
 FRESH_SECONDS = 300.0
 LEAST_SECONDS, MOST_SECONDS = 60.0, 300.0
+# So many folders that are left at places are removed in a tick: there are few, where any.
+MOST_FOLDERS = 20
 
 
 def adopt_sensor(project: Project) -> dg.SensorDefinition:
@@ -62,6 +66,7 @@ def _tick(context: dg.SensorEvaluationContext, engine: Engine) -> dg.SensorResul
     parts: list[Callable[[], None]] = [
         lambda: _hand_over(desk),
         lambda: reconcile(desk),
+        lambda: cursor.look_for_cancelled(desk),
         lambda: find_orphans(desk),
         lambda: polled.update(_poll(desk, cursor)),
         lambda: release(desk),
@@ -69,6 +74,7 @@ def _tick(context: dg.SensorEvaluationContext, engine: Engine) -> dg.SensorResul
         lambda: tell_stops(desk),
         lambda: engine.ledger.runs.forget(cursor.gone(desk)),
         lambda: alert(desk, context.log),
+        lambda: tidy(engine, most=MOST_FOLDERS),
     ]
     for part in parts:
         try:
@@ -129,12 +135,15 @@ def _by_place(tasks: Iterable[TaskHead]) -> dict[str, list[TaskHead]]:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Cursor:
-    """When each place was asked last, and the runs that were at work when the tick began."""
+    """When each place was asked last, the runs that were at work when the tick began, and until
+    when cancelled runs have been looked for.
+    """
 
     asked: dict[str, datetime] = field(default_factory=dict[str, datetime])
     active: tuple[str, ...] = ()
+    cancelled: datetime | None = None
 
     @classmethod
     def of(cls, text: str | None) -> _Cursor:
@@ -142,7 +151,16 @@ class _Cursor:
             return cls()
         values = json.loads(text)
         asked = {place: datetime.fromisoformat(at) for place, at in values["asked"].items()}
-        return cls(asked, tuple(values["active"]))
+        cancelled = values.get("cancelled")
+        return cls(
+            asked,
+            tuple(values["active"]),
+            None if cancelled is None else datetime.fromisoformat(cancelled),
+        )
+
+    def look_for_cancelled(self, desk: Desk) -> None:
+        """Stops what runs were to do that were cancelled since the last tick."""
+        self.cancelled = stop_runs(desk, self.cancelled)
 
     def gone(self, desk: Desk) -> set[str]:
         """The runs that have ended since: their heartbeats can be forgotten."""
@@ -151,11 +169,12 @@ class _Cursor:
     def after(self, desk: Desk, polled: Iterable[str]) -> _Cursor:
         now = datetime.now(UTC)
         active = tuple(record.dagster_run.run_id for record in desk.active)
-        return _Cursor({**self.asked, **dict.fromkeys(polled, now)}, active)
+        return _Cursor({**self.asked, **dict.fromkeys(polled, now)}, active, self.cancelled)
 
     def text(self) -> str:
         asked = {place: at.isoformat() for place, at in self.asked.items()}
-        return json.dumps({"asked": asked, "active": self.active})
+        cancelled = None if self.cancelled is None else self.cancelled.isoformat()
+        return json.dumps({"asked": asked, "active": self.active, "cancelled": cancelled})
 
 
 def _told(desk: Desk) -> str:

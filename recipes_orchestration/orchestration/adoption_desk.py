@@ -48,7 +48,8 @@ class Desk:
 
     `queued` are continuations in the queue, oldest first, `active` all runs that a process works
     on or should. `requests` are the runs to be queued and `notes` what the tick did, in words.
-    `ended` are the ids of tasks which their places are known to be done with.
+    `ended` are the ids of tasks which their places are known to be done with, `stopped` of those
+    that this tick has asked them to end.
     """
 
     instance: dg.DagsterInstance
@@ -59,6 +60,7 @@ class Desk:
     queued: Sequence[dg.RunRecord]
     active: Sequence[dg.RunRecord]
     ended: set[str] = field(default_factory=set[str])
+    stopped: set[str] = field(default_factory=set[str])
     requests: list[dg.RunRequest] = field(default_factory=list[dg.RunRequest])
     notes: list[str] = field(default_factory=list[str])
 
@@ -116,7 +118,7 @@ class Desk:
     def controls_of(self, run: dg.DagsterRun) -> set[ControlKind]:
         """What people decided about the stages of the run at the place that it waits for."""
         kinds: set[ControlKind] = set()
-        for work in self.works.of(run) if self._controls else ():
+        for work in self.works.of(run) if self.controls else ():
             steps = self.works.steps[work.recipe, work.stage]
             places = {
                 step.place
@@ -126,13 +128,14 @@ class Desk:
             if run.tags.get(PLACE) in places:
                 kinds |= {
                     control.kind
-                    for control in self._controls
+                    for control in self.controls
                     if control.scope.covers(work.recipe, work.batch, steps)
                 }
         return kinds
 
     @cached_property
-    def _controls(self) -> list[Control]:
+    def controls(self) -> list[Control]:
+        """What people have decided, as it stood when it was first looked at."""
         return self.engine.ledger.controls.all()
 
     @cached_property

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from ..engine.advance import run_stage
+from ..engine.cancelled import take_up
 from ..engine.engine import open_engine
 from ..engine.look import BatchView, HeldPage, PageState
 from ..errors import HeldBack, RecipesError
@@ -31,7 +32,7 @@ from .events import (
 from .heartbeat import Heartbeat
 from .pages_events import batches_of, pages_key
 from .reports import replayer
-from .run_tags import STOPPED, is_now, tag_words
+from .run_tags import STOPPED, is_by_person, is_now, tag_words
 
 __all__ = ["pages_spec", "stage_assets"]
 
@@ -160,6 +161,8 @@ def _run(
         _turn(context, project, stage),
     ):
         engine.on_report = replayer(context.log)
+        if is_by_person(context.run.tags):
+            take_up(engine, recipe.name, [context.partition_key], steps)
         with _held_back(context):
             view = run_stage(
                 engine,

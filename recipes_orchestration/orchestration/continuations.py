@@ -13,7 +13,9 @@ from ..stages import stages_of
 from .events import step_key
 from .run_tags import (
     AWAIT,
+    CANCELLED,
     CAP_USD,
+    CONTINUES,
     DEATHS,
     DEFERRING,
     FAILURES,
@@ -41,7 +43,7 @@ OWN_TAGS = frozenset(
         *("dagster/code_location", "dagster/will_retry", "dagster/auto_retry_run_id"),
         *("dagster/retry_number", "dagster/is_resume_retry", "dagster/is_asset_resume_retry"),
         *("dagster/failure_reason", "dagster/step_selection", "dagster/solid_selection"),
-        *(CAP_USD, DEATHS, DEFERRING, FAILURES, PLACE, RIVALS, SINCE, STOPPED),
+        *(CANCELLED, CAP_USD, DEATHS, DEFERRING, FAILURES, PLACE, RIVALS, SINCE, STOPPED),
         *(TASK, WAITING),
     }
 )
@@ -94,6 +96,17 @@ class Works:
             keys = planned_assets(self._instance, run)
         return {Work(*self._stages[key], batch) for key in keys if key in self._stages}
 
+    def steps_of(self, run: dg.DagsterRun) -> dict[str, set[str]]:
+        """By recipe, the steps that the run was to do."""
+        keys = run.asset_selection
+        if keys is None:
+            keys = planned_assets(self._instance, run)
+        found: dict[str, set[str]] = {}
+        for key in keys:
+            if key in self._stages:
+                found.setdefault(key.path[0], set()).add(key.path[1])
+        return found
+
 
 @dataclass(frozen=True)
 class Left:
@@ -141,6 +154,7 @@ def continuation(
             PRIORITY_TAG: str(_priority(run) + (AWAIT not in run.tags)),
             **tags,
             AWAIT: state,
+            CONTINUES: run.run_id,
             PARENT_RUN_ID_TAG: run.run_id,
             ROOT_RUN_ID_TAG: run.tags.get(ROOT_RUN_ID_TAG, run.run_id),
         },

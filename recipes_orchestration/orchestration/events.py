@@ -35,6 +35,7 @@ __all__ = [
     "materialize_result",
     "report_partition",
     "step_key",
+    "stop_observation",
 ]
 
 CHECK = "all_pages_landed"
@@ -145,6 +146,17 @@ def materialize_result(report: PartitionReport, checked: bool) -> dg.Materialize
         metadata=report.metadata,
         data_version=dg.DataVersion(report.data_version),
         check_results=[check_result(report)] if checked else [],
+    )
+
+
+def stop_observation(report: PartitionReport, words: str) -> dg.AssetObservation:
+    """That a person stopped the step, and where the partition stands by it."""
+    counts = {name: report.metadata[name] for name in ("pages", "landed", "held")}
+    return dg.AssetObservation(
+        asset_key=report.key,
+        partition=report.partition,
+        description=words,
+        metadata={"stopped": dg.MetadataValue.text(words), **counts},
     )
 
 

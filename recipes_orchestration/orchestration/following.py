@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
-import dagster as dg
-
-from ..engine.look import BatchView, PageState, look
+from ..engine.look import look
 from ..engine.stopping import STOPPED as BY_A_PERSON
 from ..engine.stopping import land_stopped
 from ..ledger.task_rows import TaskHead
 from .adoption_desk import Desk
+from .cancelling import tell_stopped
 from .continuations import Work
-from .orphans import latest_run
 from .recording import record_view
-from .run_tags import AWAIT, STOPPED, WAITING
 
 __all__ = ["follow_stopped"]
 
@@ -42,31 +39,13 @@ def follow_stopped(desk: Desk, asked: Collection[str]) -> None:
 
 
 def _tell(desk: Desk, task: TaskHead, landed: int) -> None:
-    """Says on the cancelled run what came of the task, and records what is complete by it."""
-    work = Work(task.recipe, task.stage, task.batch)
-    steps = desk.works.steps.get((task.recipe, task.stage), ())
-    view = None
-    if steps:
-        recipe = desk.engine.project.recipe(task.recipe)
-        view = look(desk.engine, recipe, task.batch, steps)
-        record_view(desk.engine, desk.instance, view, steps)
+    """Records what is complete by what came of the task, and says the rest of it."""
     id = task.remote_id or task.name
     words = f"{task.place} has ended {id}: {landed} of its results landed."
     desk.notes.append(words)
-    run, _ = latest_run(desk, work)
-    if run is None:
+    steps = desk.works.steps.get((task.recipe, task.stage), ())
+    if not steps:
         return
-    waited = AWAIT in run.tags or WAITING in run.tags
-    if run.status is dg.DagsterRunStatus.CANCELED and waited:
-        if view is not None:
-            desk.instance.add_run_tags(run.run_id, {STOPPED: _landed_words(view)})
-        desk.instance.report_engine_event(words, run)
-
-
-def _landed_words(view: BatchView) -> str:
-    """How many of the batch's pages have been through all the steps."""
-    steps = view.steps.values()
-    through = sum(
-        all(step.states[page] is PageState.LANDED for step in steps) for page in view.pages
-    )
-    return f"{through} of {len(view.pages)} pages landed"
+    view = look(desk.engine, desk.engine.project.recipe(task.recipe), task.batch, steps)
+    record_view(desk.engine, desk.instance, view, steps)
+    tell_stopped(desk, Work(task.recipe, task.stage, task.batch), words)

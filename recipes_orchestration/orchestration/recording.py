@@ -13,10 +13,10 @@ from ..engine.engine import Engine
 from ..engine.look import BatchView
 from ..engine.status import iter_views
 from ..recipe import Recipe
-from .events import check_evaluation, materialization, report_partition
+from .events import check_evaluation, materialization, report_partition, stop_observation
 from .pages_events import batch_materializations, known_version, pages_key
 
-__all__ = ["rebuild_events", "record_pages", "record_view"]
+__all__ = ["rebuild_events", "record_pages", "record_stopped", "record_view"]
 
 # Dynamic partitions are added by so many at once: one statement each.
 TOGETHER = 500
@@ -57,6 +57,20 @@ def record_view(
         _report_check(instance, check_evaluation(report))
         recorded += 1
     return recorded
+
+
+def record_stopped(
+    engine: Engine,
+    instance: dg.DagsterInstance,
+    view: BatchView,
+    steps: Iterable[str],
+    words: str,
+) -> None:
+    """Observes, on each of the steps that is not complete, that a person stopped it."""
+    for step in steps:
+        if not view.steps[step].complete(view.recipe.max_held):
+            report = report_partition(engine, view, step)
+            instance.report_runless_asset_event(stop_observation(report, words))
 
 
 def rebuild_events(

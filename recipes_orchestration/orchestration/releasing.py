@@ -62,7 +62,7 @@ def release(desk: Desk) -> None:
 def _needs_no_slot(decided: set[ControlKind]) -> bool:
     """After a stop the run says so and ends; what is wanted now goes by plain calls."""
     paused = ControlKind.PAUSE in decided
-    return ControlKind.STOP in decided or (ControlKind.NOW in decided and not paused)
+    return any(kind.stops for kind in decided) or (ControlKind.NOW in decided and not paused)
 
 
 def _some_can_land(desk: Desk, tasks: Iterable[TaskHead]) -> bool:

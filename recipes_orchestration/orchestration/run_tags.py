@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dagster._core.storage.tags import (
+    AUTO_MATERIALIZE_TAG,
+    AUTOMATION_CONDITION_TAG,
     BACKFILL_ID_TAG,
     PARENT_RUN_ID_TAG,
     PARTITION_NAME_TAG,
+    RETRY_NUMBER_TAG,
     ROOT_RUN_ID_TAG,
+    SCHEDULE_NAME_TAG,
+    SENSOR_NAME_TAG,
 )
 
 from ..engine.consent import RUN_TAG
@@ -16,7 +21,9 @@ from ..engine.consent import RUN_TAG
 __all__ = [
     "AWAIT",
     "BACKFILL_ID_TAG",
+    "CANCELLED",
     "CAP_USD",
+    "CONTINUES",
     "DEATHS",
     "DEFERRING",
     "ENDED",
@@ -40,6 +47,7 @@ __all__ = [
     "WAITING",
     "WORDS",
     "YES",
+    "is_by_person",
     "is_now",
     "listed",
     "says_yes",
@@ -78,11 +86,18 @@ SINCE = "recipes/since"
 RIVALS = "recipes/rivals"
 """The ledger's ids of other page batches' tasks that are waited for, because of equal pages."""
 
+CONTINUES = "recipes/continues"
+"""On a continuation: the run that it goes on with. A person's re-execution of it is none."""
+
 DEATHS = "recipes/deaths"
 """How many runs before this one died without having said so."""
 
 FAILURES = "recipes/failures"
 """How many runs before this one failed while their tasks were open."""
+
+CANCELLED = "recipes/cancelled"
+"""On a run that a person cancelled, once what it had left to do is stopped: its own id, since a
+re-execution has the tags of the run before it."""
 
 STOPPED = "recipes/stopped"
 """On a run that a person stopped: what came of the tasks it had waited for."""
@@ -95,6 +110,13 @@ STOPPING = "recipes/stopping"
 
 NOW = "recipes/now"
 """Set by a person who waits: plain calls, whatever the number of pages."""
+
+_BY_ITSELF = (
+    AUTO_MATERIALIZE_TAG,
+    AUTOMATION_CONDITION_TAG,
+    SCHEDULE_NAME_TAG,
+    SENSOR_NAME_TAG,
+)
 
 MOST_IDS = 3
 MOST_RIVALS = 100
@@ -113,6 +135,19 @@ def says_yes(tags: Mapping[str, str]) -> bool:
 
 def _is_yes(tags: Mapping[str, str], name: str) -> bool:
     return tags.get(name, "").strip().lower() in ("true", "yes", "1")
+
+
+def is_by_person(tags: Mapping[str, str]) -> bool:
+    """Whether a person launched the run: no sensor, schedule or automation, and no retry did.
+
+    A re-execution has the tags of the run before it and names that as its parent.
+    """
+    if RETRY_NUMBER_TAG in tags:
+        return False
+    parent = tags.get(PARENT_RUN_ID_TAG)
+    if parent is not None:
+        return tags.get(CONTINUES) != parent
+    return not any(name in tags for name in _BY_ITSELF)
 
 
 def listed(ids: Iterable[str]) -> str:
