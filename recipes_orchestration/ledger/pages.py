@@ -55,7 +55,7 @@ class PageBook:
         query = sa.select(pages.c.page_id, pages.c.changed_at).where(pages.c.source == source)
         with self._database.reading() as connection:
             found = connection.execute(query.where(among(connection, pages.c.page_id, page_ids)))
-            return dict(found.tuples())
+            return dict(found.all())
 
     def stamps(self, source: str, folder: str) -> dict[str, str]:
         """The stamp of each file of one folder that is not gone."""
