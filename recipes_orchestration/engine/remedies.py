@@ -7,7 +7,7 @@ from ..runner.work import FailureKind
 __all__ = ["page_remedy", "task_remedy"]
 
 _RETRY = "try again with: recipes retry {recipe}"
-_RELEASE = 'leave a page out, or give its value: recipes release PAGE --reason "..." [--value ...]'
+_RELEASE = "leave a page out, or give its value, with: recipes release PAGE"
 _FIRST: dict[str, str] = {
     FailureKind.UNREADABLE: "mend or replace the file, then: recipes discover {source}",
     FailureKind.SOURCE: "see that the source can be reached: the next run tries again",
