@@ -50,14 +50,14 @@ def bell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Doorbell]:
         yield bell
 
 
-Any_Archive = CloudArchive | JobArchive
+FarArchive = CloudArchive | JobArchive
 
 
 @dataclass(frozen=True)
 class Site:
     """An archive with a step at the place, and what lay in its folder when it was made."""
 
-    archive: Any_Archive
+    archive: FarArchive
     files: frozenset[Path]
 
     def say(self, *, project: bool, recipe: str | None) -> None:
@@ -104,7 +104,7 @@ def job_settings(place: str, bell: Doorbell, folder: Path) -> dict[str, Any]:
 
 
 def make_site(folder: Path, place: str, bell: Doorbell, **more: Any) -> Site:
-    archive: Any_Archive
+    archive: FarArchive
     if place in PROVIDERS:
         settings = cloud_settings(place, bell)
         bucket = "none" if place == "bedrock" else None
