@@ -184,9 +184,9 @@ class GeminiMaker:
         self._sdk = recording_gemini
         self._shared = recording_gemini.shared_client(PLACEHOLDER, options.base_url)
 
-    def client(self, run: Run, http: Http, async_http: Http) -> Any:  # noqa: ARG002
+    def client(self, run: Run, http: Http, async_http: Http) -> Any:
         """The synchronous one, whose `aio` is the asynchronous one."""
-        return self._sdk.client_over(self._shared, http(), async_http())
+        return self._sdk.client_over(self._shared, run, http, async_http)
 
     def async_client(self, run: Run, http: Http, async_http: Http) -> Any:
         """The asynchronous one."""
