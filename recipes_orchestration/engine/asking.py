@@ -65,8 +65,9 @@ def ask_pages(engine: Engine, stage: Stage, pages: Iterable[SampledPage]) -> Ask
             work = {page_id: (step.name,) for page_id in page_ids if page_id in view.pages}
             spec = task_spec(engine, stage, view, work)
             full = tuple(_with_needs(stage.recipe, page, step.needs, asked) for page in spec.pages)
+            known = replace(spec, pages=full)
             # A declared step is made into calls without any recorder.
-            asker = Asker.of(replace(spec, pages=full), step, provider, cast("Recorder", recorder))
+            asker = Asker.of(known, step, provider, lambda: cast("Recorder", recorder))
             for page, call in asker.calls():
                 if isinstance(call, Call):
                     asked.calls[batch, page.page_id] = call

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,6 +67,10 @@ class _PageNeeds(Mapping[str, Any]):
     def __getitem__(self, step: str) -> Any:
         pairs, values = self._needs.found[step]
         return values[pairs[self._page_id]]
+
+    def keys(self) -> KeysView[str]:
+        """Its steps; a dict, which is made of them for each page, asks for nothing more."""
+        return dict.fromkeys(self).keys()
 
     def __iter__(self) -> Iterator[str]:
         page_id = self._page_id

@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..errors import LedgerError, OverCap, RecipesError, StepError
+from ..providers.json_values import dump
 from ..providers.prices import ModelPrices
 from ..providers.provider import Group, Line, LineKind
-from ..recipe import canonical_json
 from ..runner.run_pages import check_value, words_of
 from ..runner.work import Failure, FailureKind, Outcome, PageWork, Spent
 from ..steps.ask import Answer, Stop
@@ -245,8 +245,9 @@ class Reading:
 
         before = self.live.before(page_id)
         answers = {kept.id: (kept.call.status, kept.call.body) for kept in before}
-        answers[line.id] = (200, canonical_json(response).encode())
+        answers[line.id] = (200, dump(response))
         heard += before
+        assert self.asker.recorder is not None
         replayed = self.asker.recorder.replay(
             partial(self.asker.function, work),
             answers,

@@ -105,7 +105,7 @@ class CloudPlace:
             worst=self._worst if self._rules.capped else None,
             estimate=partial(self._estimate, spec.usual),
         )
-        asker = Asker.of(spec, step, self._provider, self._recorder(step.name))
+        asker = Asker.of(spec, step, self._provider, partial(self._recorder, step.name))
         for package in packer.packages(asker.calls()):
             yield [replace(package, group=priced(package.group, self._prices))]
 
@@ -230,7 +230,8 @@ class CloudPlace:
 
     def _reading(self, sent: Sent) -> Reading:
         (step,) = sent.spec.steps
-        asker = Asker.of(sent.spec, step, self._provider, self._recorder(sent.remote_id))
+        recorder = partial(self._recorder, sent.remote_id)
+        asker = Asker.of(sent.spec, step, self._provider, recorder)
         live = LiveAnswers(self._folder / "answers" / f"{sent.name}.live.jsonl")
         self._live[sent.remote_id] = live
         calls = LiveCalls(self._provider, self._prices, live, sent.budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -41,15 +41,22 @@ class Asker:
     step: Step
     operation: Operation
     provider: Provider
-    recorder: Recorder
+    recorder: Recorder | None
     spec: TaskSpec
 
     @classmethod
-    def of(cls, spec: TaskSpec, step: Step, provider: Provider, recorder: Recorder) -> Asker:
-        """The asker of a step. Raises `StepError` when its operation cannot be loaded."""
+    def of(
+        cls, spec: TaskSpec, step: Step, provider: Provider, new_recorder: Callable[[], Recorder]
+    ) -> Asker:
+        """The asker of a step. Raises `StepError` when its operation cannot be loaded.
+
+        A recorder, which loads the provider's SDK, is made for steps with code of their own alone.
+        """
         if spec.import_path not in sys.path:
             sys.path.insert(0, spec.import_path)
-        return cls(step, load_operation(step.run, on_model=True), provider, recorder, spec)
+        operation = load_operation(step.run, on_model=True)
+        coded = operation.ask is None or operation.parse is None
+        return cls(step, operation, provider, new_recorder() if coded else None, spec)
 
     def calls(self) -> Iterator[tuple[PageWork, Call | Outcome]]:
         """Each page in order with its call, or with its outcome where no call is needed.
@@ -100,6 +107,7 @@ class Asker:
     def _call(self, work: PageWork) -> Call | Outcome:
         try:
             if self.operation.ask is None:
+                assert self.recorder is not None
                 return self.recorder.capture(partial(self.function, work))
             ask = self.operation.ask(self._page(work), self.context(dict(work.needs)))
             return self.provider.call(ask, self.step.model or "")
