@@ -260,7 +260,7 @@ def test_a_stopped_task_is_followed_and_the_run_says_what_came_of_it(
     run = bench.run("a/0001", Status.CANCELED, tags=WAITS)
     bench.tick()
     assert bench.again(run).tags[STOPPED] == (
-        "Stopping: tasks are still to end, 1 at anthropic; what they have answered by then lands"
+        "Stopping: tasks are still to end, 1 at anthropic; what they have answered by then lands."
     )
     remote.states["id-a/0001"] = State.ENDED
     bench.tick()

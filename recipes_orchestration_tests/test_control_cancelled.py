@@ -33,9 +33,10 @@ from recipes_orchestration.places.place import State
 
 from .archive import make_archive
 from .command_runs import recipes
+from .test_adopt_sensor import parent_process
 from .test_control_runs import why
 from .test_dagster_runs import discovered, instance
-from .waiting_runs import Bench, RemotePlace, bench, remote, waiting_template
+from .waiting_runs import Bench, RemotePlace, bench, dead_process, remote, waiting_template
 
 __all__ = ["bench", "instance", "remote", "waiting_template"]
 
@@ -137,6 +138,22 @@ def test_a_task_of_a_command_after_it_is_adopted_when_the_command_has_died(bench
     bench.task("a/0001")
     (request,) = bench.tick().run_requests or []
     assert request.tags[PARENT_RUN_ID_TAG] == run.run_id
+
+
+def test_while_the_process_that_sent_it_lives_it_is_left_to_it_and_then_stopped(
+    bench: Bench, remote: RemotePlace
+):
+    task = bench.task("a/0001", owner=f"{parent_process()}/abc")
+    run = bench.run("a/0001", Status.CANCELED, tags=WAITS)
+    for _ in range(2):
+        bench.tick()
+        assert (remote.cancelled, controls(bench)) == ([], [])
+        assert STOPPED not in bench.again(run).tags
+    with bench.engine() as engine:
+        engine.ledger.tasks.steal(task.id, f"{dead_process()}/abc", task.heartbeat_at)
+    bench.tick()
+    assert remote.cancelled == ["id-a/0001"]
+    assert controls(bench) == [(ControlKind.CANCEL, "a/0001", "")]
 
 
 def test_a_run_that_another_one_came_after_stops_nothing(bench: Bench):

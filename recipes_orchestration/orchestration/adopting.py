@@ -137,13 +137,14 @@ def _by_place(tasks: Iterable[TaskHead]) -> dict[str, list[TaskHead]]:
 
 @dataclass
 class _Cursor:
-    """When each place was asked last, the runs that were at work when the tick began, and until
-    when cancelled runs have been looked for.
+    """When each place was asked last, the runs that were at work when the tick began, until when
+    cancelled runs have been looked for, and those that are to be looked at again.
     """
 
     asked: dict[str, datetime] = field(default_factory=dict[str, datetime])
     active: tuple[str, ...] = ()
     cancelled: datetime | None = None
+    postponed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, text: str | None) -> _Cursor:
@@ -156,11 +157,13 @@ class _Cursor:
             asked,
             tuple(values["active"]),
             None if cancelled is None else datetime.fromisoformat(cancelled),
+            tuple(values.get("postponed", ())),
         )
 
     def look_for_cancelled(self, desk: Desk) -> None:
         """Stops what runs were to do that were cancelled since the last tick."""
-        self.cancelled = stop_runs(desk, self.cancelled)
+        self.cancelled, again = stop_runs(desk, self.cancelled, self.postponed)
+        self.postponed = tuple(again)
 
     def gone(self, desk: Desk) -> set[str]:
         """The runs that have ended since: their heartbeats can be forgotten."""
@@ -169,12 +172,20 @@ class _Cursor:
     def after(self, desk: Desk, polled: Iterable[str]) -> _Cursor:
         now = datetime.now(UTC)
         active = tuple(record.dagster_run.run_id for record in desk.active)
-        return _Cursor({**self.asked, **dict.fromkeys(polled, now)}, active, self.cancelled)
+        asked = {**self.asked, **dict.fromkeys(polled, now)}
+        return _Cursor(asked, active, self.cancelled, self.postponed)
 
     def text(self) -> str:
         asked = {place: at.isoformat() for place, at in self.asked.items()}
         cancelled = None if self.cancelled is None else self.cancelled.isoformat()
-        return json.dumps({"asked": asked, "active": self.active, "cancelled": cancelled})
+        return json.dumps(
+            {
+                "asked": asked,
+                "active": self.active,
+                "cancelled": cancelled,
+                "postponed": self.postponed,
+            }
+        )
 
 
 def _told(desk: Desk) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -67,8 +68,18 @@ def left_alone(task: TaskHead, run_process: str | None = None) -> bool:
     return not lives
 
 
-def stop_runs(desk: Desk, since: datetime | None) -> datetime:
-    """Stops what runs had left to do that were cancelled since; gives until when it has looked."""
+def stop_runs(
+    desk: Desk, since: datetime | None, postponed: Iterable[str]
+) -> tuple[datetime, list[str]]:
+    """Stops what runs had left to do that were cancelled since then, or were to be looked at again.
+
+    Gives until when it has looked, and the runs to be looked at again.
+    """
+    again = [
+        run_id
+        for run_id in postponed
+        if (run := desk.instance.get_run_by_id(run_id)) is not None and not stop_run(desk, run)
+    ]
     since = since or datetime.now(UTC) - FIRST_LOOK
     records = desk.instance.get_run_records(
         dg.RunsFilter(statuses=[dg.DagsterRunStatus.CANCELED], updated_after=since),
@@ -79,9 +90,11 @@ def stop_runs(desk: Desk, since: datetime | None) -> datetime:
     for record in records:
         if desk.seconds_left <= 0:
             break
-        stop_run(desk, record.dagster_run)
+        run = record.dagster_run
+        if not stop_run(desk, run) and run.run_id not in again:
+            again.append(run.run_id)
         since = record.update_timestamp.replace(tzinfo=UTC)
-    return since
+    return since, again[-MOST_TOGETHER:]
 
 
 def was_stopped(run: dg.DagsterRun) -> bool:
@@ -91,25 +104,28 @@ def was_stopped(run: dg.DagsterRun) -> bool:
     return run.tags.get(CANCELLED) == run.run_id
 
 
-def stop_run(desk: Desk, run: dg.DagsterRun) -> None:
+def stop_run(desk: Desk, run: dg.DagsterRun) -> bool:
     """Stops what a run had left to do that was cancelled, once, and says so on it.
 
-    What a later run was to do as well is left to that one, and what another process is at to it.
+    What a later run was to do as well is left to that one. False when another process is at it:
+    the one before the run may not have ended yet, and the command of a person must not be stopped.
     """
     if was_stopped(run):
-        return
+        return True
     mine: dict[str, set[str]] = {}
     beat = desk.engine.ledger.runs.of([run.run_id]).get(run.run_id)
     process = None if beat is None else beat.owner.partition("/")[0]
     selected = desk.works.steps_of(run)
     for work in desk.works.of(run):
         last, busy = latest_run(desk, work)
-        alone = all(left_alone(task, process) for task in desk.tasks_of([work]))
-        if alone and not busy and last is not None and last.run_id == run.run_id:
+        if not busy and last is not None and last.run_id == run.run_id:
+            if not all(left_alone(task, process) for task in desk.tasks_of([work])):
+                return False
             steps = set(desk.works.steps[work.recipe, work.stage])
             mine.setdefault(work.recipe, set()).update(steps & selected[work.recipe])
     for recipe, steps in mine.items():
         _stop(desk, run, recipe, steps)
+    return True
 
 
 def _stop(desk: Desk, run: dg.DagsterRun, name: str, steps: set[str]) -> None:
@@ -128,7 +144,7 @@ def _stop(desk: Desk, run: dg.DagsterRun, name: str, steps: set[str]) -> None:
         words = f"Stopped by a person: {place} was asked to cancel {ids}. {words}"
     else:
         record_stopped(engine, desk.instance, look(engine, recipe, batch, steps), steps, words)
-    tags = {CANCELLED: run.run_id, STOPPED: tag_words(stopped.words)}
+    tags = {CANCELLED: run.run_id, STOPPED: tag_words(f"{stopped.words}.")}
     desk.instance.add_run_tags(run.run_id, tags)
     desk.instance.report_engine_event(words, run)
     desk.notes.append(f"{name} {batch}: {words}")
