@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from ..runner.task_folder import MANIFEST, NEEDS
 from ..runner.work import TaskSpec
@@ -22,9 +23,10 @@ from .hf_orders import (
     order_of,
     task_place_of,
 )
-from .hf_prices import UNKNOWN, PriceList, cost_of
+from .hf_prices import UNKNOWN, PriceList, cost_of, kept_price
 from .hf_results import HfResults
 from .hf_store import Store
+from .job_costs import JobCost
 from .money import Expected
 from .packaging import Packaging, PackedTask, cut, rung_of
 from .place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State, array_of
@@ -74,6 +76,7 @@ class HfJobsPlace:
         self._results = HfResults(store, root)
         self._at: dict[str, TaskPlace] = {}
         self._over: dict[str, Job] = {}
+        self._costs: dict[str, JobCost] = {}
         self._prices = PriceList(hub)
 
     def takes_slot(self, pages: int, *, now: bool) -> bool:  # noqa: ARG002
@@ -89,6 +92,7 @@ class HfJobsPlace:
                 packed = packaging.pack(part)
                 rung = rung_of(part.pages[0])
                 group = {"batch": spec.folder, "rung": rung, "pages": len(packed.pages)}
+                group |= self._prices.kept(self._rules.machine(rung).flavor)
                 usd, unknown = self._worst(rung) if packed.pages else (Decimal(0), "")
                 yield [
                     Package(
@@ -217,29 +221,23 @@ class HfJobsPlace:
         job = self._over.get(sent.remote_id) or self._hub.job(sent.remote_id)
         if job is not None and not is_over(job):
             return
-        yield from self._results.chunks(sent, at, end_of(job))
+        cost = None
+        if job is not None:
+            cost = self._costs[sent.remote_id] = self._cost(job, sent.group)
+        yield from self._results.chunks(sent, at, end_of(job), cost)
 
     def bill(self, remote_id: str) -> Bill | None:
         """The minutes that the job ran on its machine, at the Hub's price for it."""
         job = self._over.get(remote_id) or self._hub.job(remote_id)
         if job is None:
             return None
-        price = self._prices.of(job.flavor)
-        cost = cost_of(price, job.seconds)
-        counts = self._results.counts(remote_id)
-        landed, lines = counts.get("landed", 0), sum(counts.values())
-        wasted = (cost * (lines - landed) / lines).quantize(cost) if lines else cost
-        return Bill(
-            model=job.flavor,
-            mode="job",
-            basis=price.basis,
-            landed_usd=cost - wasted,
-            wasted_usd=wasted,
-            tokens_in=0,
-            tokens_out=0,
-            tokens_cached=0,
-            lines=counts,
-        )
+        return (self._costs.get(remote_id) or self._cost(job, {})).bill()
+
+    def _cost(self, job: Job, group: Mapping[str, Any]) -> JobCost:
+        """The job's cost at the price of its machine when it was sent, where it is known."""
+        price = kept_price(group, job.flavor) or self._prices.of(job.flavor)
+        usd = None if price.basis == UNKNOWN else cost_of(price, job.seconds)
+        return JobCost(job.flavor, usd, price.basis)
 
     def report(self, remote_id: str) -> Report | None:
         """What the runner told, once its results were read."""
@@ -253,6 +251,7 @@ class HfJobsPlace:
         """Lets go of what is known of the job; its folders are removed by `clear`."""
         self._at.pop(remote_id, None)
         self._over.pop(remote_id, None)
+        self._costs.pop(remote_id, None)
         self._results.forget(remote_id)
 
     def clear(self, tasks: Sequence[Over]) -> Iterator[str]:

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from ..errors import ProviderError
 from .hf_hub import Hub
 
-__all__ = ["LISTED", "UNKNOWN", "MinutePrice", "PriceList", "cost_of", "price_of"]
+__all__ = ["LISTED", "UNKNOWN", "MinutePrice", "PriceList", "cost_of", "kept_price", "price_of"]
 
 LISTED, TABLE, UNKNOWN = "listed", "table", "unknown"
 
@@ -81,6 +82,18 @@ class PriceList:
             with suppress(ProviderError):
                 self._listed = self._hub.prices()
         return price_of(flavor, self._listed)
+
+    def kept(self, flavor: str) -> dict[str, Any]:
+        """What a task remembers of the price that held when it was packed."""
+        price = self.of(flavor)
+        return {"flavor": flavor, "minute_usd": str(price.usd), "price": price.basis}
+
+
+def kept_price(group: Mapping[str, Any], flavor: str) -> MinutePrice | None:
+    """The price that a task of that group was sent at, if its job ran on that machine."""
+    if group.get("flavor") != flavor or group["price"] == UNKNOWN:
+        return None
+    return MinutePrice(Decimal(group["minute_usd"]), str(group["price"]))
 
 
 def price_of(flavor: str, listed: Mapping[str, tuple[int, str]] | None) -> MinutePrice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ from ..runner.work import Failure, FailureKind, Outcome
 from .hf_ends import End
 from .hf_orders import TaskPlace
 from .hf_store import Store
+from .job_costs import LANDED, JobCost
 from .place import Chunk, Message, Report, Sent
 from .returned import Expected, read_returned
 from .returned_report import MOST_OUTCOME_BYTES, told_of
@@ -27,8 +28,6 @@ __all__ = ["HfResults", "Written"]
 
 MAX_RESULTS_BYTES = 64 * 1024**3
 """Of one task's results: more than its pages can have, less than a disk."""
-
-LANDED = "landed"
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ class HfResults:
     def __init__(self, store: Store, root: Path) -> None:
         self._store = store
         self._root = root
-        self._counts: dict[str, Counter[str]] = {}
         self._reports: dict[str, Report] = {}
 
     def written(self, at: TaskPlace) -> Written:
@@ -64,8 +62,10 @@ class HfResults:
             except (ProviderError, KeyError, ValueError, OSError):
                 return None
 
-    def chunks(self, sent: Sent, at: TaskPlace, end: End) -> Iterator[Chunk]:
+    def chunks(self, sent: Sent, at: TaskPlace, end: End, cost: JobCost | None) -> Iterator[Chunk]:
         """The outcomes that came back, then those of pages that the job did not come to.
+
+        Results carry their part of the `cost`.
 
         Raises `ProviderError` when they cannot be fetched whole.
         """
@@ -75,21 +75,20 @@ class HfResults:
         fetched = self._store.fetch(f"{at.folder}/{OUT}", names, out, MAX_RESULTS_BYTES)
         in_time = not _time_was_over(fetched.files.get(ENDED))
         returned = read_returned(out, Expected.of_spec(sent.name, sent.spec), also=[ENDED])
-        counts = self._counts[sent.remote_id] = Counter[str]()
         failure = _failure_of(sent, end, in_time=in_time or returned.complete)
-        parts = chain(returned.chunks(), returned.unwritten(failure))
-        for part, outcomes in enumerate(parts, 1):
-            counts.update(map(_how, outcomes))
-            yield Chunk(part, outcomes)
+        if cost is not None:  # how many there are decides what each of them cost
+            cost.lines = Counter(
+                _how(outcome)
+                for outcomes in chain(returned.chunks(), returned.unwritten(failure))
+                for outcome in outcomes
+            )
+        for part, outcomes in enumerate(chain(returned.chunks(), returned.unwritten(failure)), 1):
+            yield Chunk(part, outcomes if cost is None else [*map(cost.shared, outcomes)])
         report = returned.report()
         if fetched.strange:
             words = f"Left in the store: files that were not asked for ({fetched.strange})."
             report = Report(report.facts, (*report.messages, Message("warning", words)))
         self._reports[sent.remote_id] = report
-
-    def counts(self, remote_id: str) -> Mapping[str, int]:
-        """Outcomes by how they ended, once they were given: `landed`, or the failure's kind."""
-        return dict(self._counts.get(remote_id, Counter[str]()))
 
     def report(self, remote_id: str) -> Report | None:
         """What the runner told, once the results were read."""
@@ -97,7 +96,6 @@ class HfResults:
 
     def forget(self, remote_id: str) -> None:
         """Lets go of what was read of the task."""
-        self._counts.pop(remote_id, None)
         self._reports.pop(remote_id, None)
 
 
