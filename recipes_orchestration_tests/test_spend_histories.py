@@ -1,14 +1,19 @@
-"""Random histories of batches, kills and stops: no cap is passed, and all sums are equal."""
+"""Random histories of batches, kills, stops and new prices: no cap is passed, no page is sent twice
+while its first answer may still come, and what is booked is what was billed.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,12 +23,17 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from recipes_orchestration.engine import cloud, standing
+from recipes_orchestration.engine import cloud, controls, standing
 from recipes_orchestration.engine.engine import Engine, open_engine
 from recipes_orchestration.engine.poll import poll_open
 from recipes_orchestration.engine.stopping import land_stopped, stop_tasks
 from recipes_orchestration.errors import ProviderError, Refused
+from recipes_orchestration.ledger.bookings import BookingBook
+from recipes_orchestration.ledger.controls import Scope
+from recipes_orchestration.ledger.holds import HoldBook
 from recipes_orchestration.ledger.reservations import Purse
+from recipes_orchestration.ledger.tasks import TaskBook
+from recipes_orchestration.library.library import Library
 from recipes_orchestration.places.processes import this_process
 from recipes_orchestration.project import load_project
 from recipes_orchestration.providers.anthropic_provider import AnthropicProvider
@@ -34,10 +44,30 @@ from .cloud_archive import CloudArchive, advance_once, make_cloud_archive, read_
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("restored_path")]
 
+# Kills are of processes here, not of the machine: nothing is gained by a disk.
+MEMORY = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)
+
 BATCHES = ("a/0001", "a/0002", "b/0001")
-PRICE = {"input": 1, "output": 1000, "batch_share": 0.5}
+PRICES = ("0.5", "1", "2")
+"""Times what a token costs at first."""
+
 IN, OUT = Decimal("0.0000005"), Decimal("0.0005")
-"""Dollars for a token in a batch."""
+"""Dollars for a token in a batch at first."""
+
+# Where a process is killed: before and after all that is written of a batch, here and elsewhere.
+POINTS = (
+    (TaskBook, "prepare_all"),
+    (TaskBook, "sent"),
+    (TaskBook, "ended"),
+    (TaskBook, "stopped"),
+    (TaskBook, "landed"),
+    (TaskBook, "dropped"),
+    (BookingBook, "book"),
+    (HoldBook, "failed_many"),
+    (Library, "keep_answers"),
+    (Library, "land"),
+    (Library, "compact"),
+)
 
 
 @dataclass
@@ -49,14 +79,29 @@ class FakeBatch:
     ids: tuple[str, ...]
     answers: list[int | str] = field(default_factory=list[int | str])
     ended: bool = False
+    price: Decimal = Decimal(1)
+
+    def may_answer(self, id: str) -> bool:
+        """Whether a result of that request may still come, or has come."""
+        if id not in self.ids:
+            return False
+        answer = self.answers[self.ids.index(id)] if self.ended else 1
+        return isinstance(answer, int) and answer < 100
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it is called any more."""
 
 
 @dataclass
 class World:
-    """What outlives a process: the provider with its bill."""
+    """What outlives a process: the provider with its bill. `twice` are requests that it had."""
 
     lose: bool = False
     refuse: bool = False
+    kill: str = ""
+    price: Decimal = Decimal(1)
+    twice: list[str] = field(default_factory=list[str])
     answers: list[int | str] = field(default_factory=list[int | str])
     batches: list[FakeBatch] = field(default_factory=list[FakeBatch])
 
@@ -65,7 +110,7 @@ class World:
         """What all batches that have ended cost, landed or not."""
         return sum(
             (
-                IN + OUT * tokens
+                batch.price * (IN + OUT * tokens)
                 for batch in self.batches
                 if batch.ended
                 for tokens in batch.answers
@@ -94,8 +139,13 @@ class FakeProvider(AnthropicProvider):
             world.refuse = False
             raise Refused("Too large.", account=True, retry_after=0.0)
         sent = tuple(json.loads(line)["custom_id"] for line in file.read_bytes().splitlines())
-        batch = FakeBatch(f"batch_{len(world.batches)}", name, sent)
+        if world.kill == "before":
+            raise Killed
+        world.twice += [id for id in sent for batch in world.batches if batch.may_answer(id)]
+        batch = FakeBatch(f"batch_{len(world.batches)}", name, sent, price=world.price)
         world.batches.append(batch)
+        if world.kill == "after":
+            raise Killed
         if world.lose:
             world.lose = False
             raise ProviderError("Its answer was lost.")
@@ -146,20 +196,40 @@ def _result(id: str, answer: int | str) -> dict[str, Any]:
 
 def make_template(folder: Path) -> CloudArchive:
     archive = make_cloud_archive(folder, "anthropic", 4, batch_size=2)
-    place = {"batch_from": 1, "settle_seconds": 0, "max_requests": 1}
-    prices = {"claude-sonnet-4-6": PRICE}
-    archive.write_project(place, batch_size=2, prices=prices)
+    write_price(archive, Decimal(1))
     archive.draw(["b/0.png", "b/1.png"])
     with archive.engine() as engine:
         find_pages(engine)
     return archive
 
 
+def write_price(archive: CloudArchive, times: Decimal) -> None:
+    place = {"batch_from": 1, "settle_seconds": 0, "max_requests": 1}
+    price = {"input": float(times), "output": float(times * 1000), "batch_share": 0.5}
+    archive.write_project(place, batch_size=2, prices={"claude-sonnet-4-6": price})
+
+
+def dying(method: Callable[..., Any], number: int, *, before: bool) -> Callable[..., Any]:
+    """The method, whose process is killed at its so-manieth call."""
+    calls = count(1)
+
+    def called(*arguments: Any, **more: Any) -> Any:
+        last = next(calls) == number
+        if last and before:
+            raise Killed
+        result = method(*arguments, **more)
+        if last:
+            raise Killed
+        return result
+
+    return called
+
+
 ANSWER = st.one_of(st.integers(1, 100), st.sampled_from(["expired", "errored"]))
 
 
 class Histories(RuleBasedStateMachine):
-    """One process after another at work on six pages, each of at most some $0.0505."""
+    """One process after another at work on six pages, each of at most some $0.0505 at first."""
 
     template: CloudArchive
 
@@ -170,7 +240,7 @@ class Histories(RuleBasedStateMachine):
         self.patch.setattr(cloud, "open_provider", lambda *_, **__: FakeProvider(self.world))
         # As soon as it is asked for, a task of a process that is not there is looked for.
         self.patch.setattr(standing, "_age", lambda _: 1e9)
-        self.folder = Path(tempfile.mkdtemp()) / uuid4().hex
+        self.folder = Path(tempfile.mkdtemp(dir=MEMORY)) / uuid4().hex
         self.engine: Engine
 
     @initialize(cap=st.sampled_from(["0.06", "0.12", "0.31", "2"]))
@@ -218,8 +288,54 @@ class Histories(RuleBasedStateMachine):
             land_stopped(self.engine, task.id)
 
     @rule()
-    def kill(self) -> None:
+    def begin_anew(self) -> None:
         self.context.__exit__(None, None, None)
+        self._open()
+
+    @rule(
+        point=st.sampled_from(POINTS),
+        before=st.booleans(),
+        number=st.integers(1, 2),
+        batch=st.sampled_from(BATCHES),
+        stops=st.booleans(),
+    )
+    def kill(
+        self, point: tuple[type, str], before: bool, number: int, batch: str, stops: bool
+    ) -> None:
+        owner, name = point
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(owner, name, dying(getattr(owner, name), number, before=before))
+            with suppress(Killed):
+                self._work(batch, stops)
+        self.begin_anew()
+
+    @rule(when=st.sampled_from(["before", "after"]), batch=st.sampled_from(BATCHES))
+    def kill_while_it_sends(self, when: str, batch: str) -> None:
+        self.world.kill = when
+        with suppress(Killed):
+            self._work(batch, False)
+        self.world.kill = ""
+        self.begin_anew()
+
+    def _work(self, batch: str, stops: bool) -> None:
+        """What the process was at when it was killed."""
+        if stops:
+            self.stop()
+        advance_once(self.engine, batch=batch)
+
+    @rule()
+    def stop_all(self) -> None:
+        controls.stop(self.engine, Scope("letters"))
+
+    @rule()
+    def resume_all(self) -> None:
+        controls.resume(self.engine, Scope("letters"))
+
+    @rule(times=st.sampled_from(PRICES))
+    def change_price(self, times: str) -> None:
+        self.context.__exit__(None, None, None)
+        self.world.price = Decimal(times)
+        write_price(CloudArchive(self.folder), self.world.price)
         self._open()
 
     @rule(usd=st.sampled_from([Decimal("0.05"), Decimal("0.3")]))
@@ -238,6 +354,10 @@ class Histories(RuleBasedStateMachine):
             assert held.booked + held.reserved <= self.cap
             # Whatever has been sent is booked or reserved: the bill cannot be larger.
             assert self.world.billed <= self.cap
+
+    @invariant()
+    def no_page_is_sent_twice(self) -> None:
+        assert self.world.twice == []
 
     @invariant()
     def what_is_open_is_reserved_and_nothing_else(self) -> None:
@@ -290,6 +410,8 @@ def test_in_any_history_no_cap_is_passed_and_the_sums_are_those_of_the_rows_and_
     Histories.template = make_template(tmp_path_factory.mktemp("histories") / "template")
     how = settings(
         max_examples=200,
+        derandomize=True,
+        database=None,
         stateful_step_count=14,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
