@@ -22,9 +22,12 @@ def split_lines(chunks: Iterable[bytes], max_line: int = MAX_LINE) -> Iterator[b
     for chunk in chunks:
         *whole, rest = chunk.split(b"\n")
         for piece in whole:
-            pending.append(piece)
-            line = _line(pending, size + len(piece), max_line)
-            pending, size = [], 0
+            if pending:
+                pending.append(piece)
+                line = _line(pending, size + len(piece), max_line)
+                pending, size = [], 0
+            else:  # most lines lie in one chunk
+                line = piece.removesuffix(b"\r") if len(piece) <= max_line else piece[:STUMP]
             if line:
                 yield line
         size += len(rest)

@@ -36,11 +36,31 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         if ask.dimensions is not None:
             vector["dimensions"] = ask.dimensions
         return Call("openai", Group(EMBEDDINGS, model), dump(vector))
+    group, limit = _of_model(model)
+    if ask.system is None and ask.schema is None and len(ask.parts) == 1:
+        (part,) = ask.parts
+        if isinstance(part, Text):
+            before, after = _frame(model, ask.max_tokens, ask.temperature)
+            return Call("openai", group, b"".join((before, dump(part.text), after)))
+    return Call("openai", group, dump(_chat_body(ask, model, limit), ask.pictures))
+
+
+@lru_cache(maxsize=64, typed=True)
+def _frame(model: str, max_tokens: int, temperature: float | None) -> tuple[bytes, bytes]:
+    """What stands before and after the words in the body of a question that is words alone.
+
+    Writing the words alone takes a third of the time of writing the whole body.
+    """
+    ask = Ask((Text(PICTURE),), max_tokens, temperature=temperature)
+    before, after = dump(_chat_body(ask, model, _of_model(model)[1])).split(dump(PICTURE))
+    return before, after
+
+
+def _chat_body(ask: Ask, model: str, limit: str) -> dict[str, Any]:
     messages: list[dict[str, Any]] = []
     if ask.system is not None:
         messages.append({"role": "system", "content": ask.system})
     messages.append({"role": "user", "content": [_content(part) for part in ask.parts]})
-    group, limit = _of_model(model)
     body: dict[str, Any] = {"model": model, limit: ask.max_tokens, "messages": messages}
     if ask.temperature is not None:
         body["temperature"] = ask.temperature
@@ -48,7 +68,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         strict = openai_schema(ask.schema)
         shape = {"name": "answer", "schema": strict or ask.schema, "strict": strict is not None}
         body["response_format"] = {"type": "json_schema", "json_schema": shape}
-    return Call("openai", group, dump(body, ask.pictures))
+    return body
 
 
 def batch_line(id: str, call: Call) -> bytes:
