@@ -23,6 +23,9 @@ from .archive import Archive, find_pages, make_archive
 from .cloud_archive import CloudArchive, advance_once, make_cloud_archive, run_all
 from .cloud_runner import direct
 from .command_runs import recipes
+from .hub_archive import hub_archive
+from .job_archive import BATCH, make_job_archive, slurm_place
+from .job_archive import run_all as run_jobs
 from .test_alerts import earlier
 
 pytestmark = pytest.mark.usefixtures("restored_path")
@@ -174,6 +177,33 @@ def test_plain_calls_tell_the_seconds_of_their_pages(tmp_path: Path, rehearsal: 
     (task,) = tasks_of(archive)
     assert task["steps"][0]["landed"] == 3
     assert task["peak_memory_mb"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["slurm_site", "hub"])
+def test_the_record_of_a_job_lies_with_the_results_of_each_of_its_steps(
+    request: pytest.FixtureRequest, tmp_path: Path, where: str
+) -> None:
+    there = request.getfixturevalue(where)
+    if where == "hub":
+        archive = hub_archive(tmp_path, there, pages=2)
+    else:
+        archive = make_job_archive(tmp_path / "project", slurm_place(there, tmp_path), pages=2)
+    with archive.engine() as engine:
+        view = run_jobs(engine)
+        records = [engine.library.tasks.of("letters", step, BATCH) for step in ("size", "area")]
+        said = said_of(engine, view, "size")
+    assert records[0] == records[1]
+    (record,) = records[0]
+    assert (record["state"], record["place"]) == ("landed", archive.place)
+    assert [step["name"] for step in record["steps"]] == ["size", "area"]
+    assert all(step["seconds"]["median"] > 0 for step in record["steps"])
+    assert record["steps"][0]["model_loads"] == 1
+    assert record["peak_memory_mb"] > 0
+    assert said["tasks"] == 1
+    assert said["waited_hours"] == record["waited_hours"]
+    assert said["model_loads"] == 1
+    assert said["peak_memory_mb"] == record["peak_memory_mb"]
 
 
 def lose_ledger(archive: Archive | CloudArchive) -> None:
