@@ -126,7 +126,10 @@ def test_the_project_and_the_month_have_caps_too(
         assert "the project" in seen.waiting
 
 
-def test_two_processes_cannot_pass_the_cap_together(tmp_path: Path, rehearsal: Rehearsal) -> None:
+def test_two_processes_cannot_pass_the_cap_together(
+    tmp_path: Path, rehearsal: Rehearsal, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECIPES_LEDGER_URL", ledger_url)
     direct(rehearsal, "anthropic", never_ends=True)
     archive = capped(tmp_path, rehearsal, spend=0.25, batch_size=2, pages=12)
     for number in range(4):

@@ -22,7 +22,7 @@ AT = datetime(2026, 11, 5, 23, 30, tzinfo=UTC)
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a cap, whose ledger has one booked task and one that is open."""
     (tmp_path / "recipes").mkdir()
     (tmp_path / "pages").mkdir()
@@ -30,8 +30,8 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "project.yaml").write_text(json.dumps(file))
     recipe = {"recipe": "letters", "source": "letters", "steps": [{"name": "t", "run": "text"}]}
     (tmp_path / "recipes" / "letters.yaml").write_text(json.dumps(recipe))
-    (tmp_path / ".recipes").mkdir()
-    with open_ledger(f"sqlite:///{tmp_path}/.recipes/ledger.db") as ledger:
+    monkeypatch.setenv("RECIPES_LEDGER_URL", ledger_url)
+    with open_ledger(ledger_url) as ledger:
         prepare(ledger, "one", Decimal(3))
         prepare(ledger, "two", Decimal("0.5"))
         ledger.bookings.book(booking(task(ledger, "one"), "1.25", "0.25"))
@@ -129,8 +129,39 @@ def test_an_unknown_key_is_refused_with_those_that_there_are(project: Path) -> N
     assert done.exit_code != 0
 
 
-def test_a_reservation_shrinks_by_what_is_booked_and_ends_with_its_task(project: Path) -> None:
-    with open_ledger(f"sqlite:///{project}/.recipes/ledger.db") as ledger:
+def test_what_a_step_of_a_batch_cost_is_summed_up(project: Path, ledger_url: str) -> None:
+    assert project
+    with open_ledger(ledger_url) as ledger:
+        spent = ledger.spend.of_batch("letters", "read", "a/0001")
+        assert ledger.spend.of_batch("letters", "read", "a/0002") is None
+    assert spent is not None
+    assert (spent.tasks, spent.tokens_in, spent.tokens_out) == (1, 10, 20)
+    assert (spent.booked_usd, spent.wasted_usd) == (Decimal("1.5"), Decimal("0.25"))
+    assert (spent.saved_usd, spent.reserved_usd) == (Decimal("1.5"), Decimal("0.5"))
+
+
+def test_more_is_reserved_for_a_live_call_and_let_go(project: Path, ledger_url: str) -> None:
+    assert project
+    with open_ledger(ledger_url) as ledger:
+        two = task(ledger, "two")
+        more = Reservation(two, "letters", "read", "a/0001", "openai", "gpt", Decimal("0.25"), AT)
+
+        def refuse(_: object) -> None:
+            raise RuntimeError
+
+        ledger.reservations.add(more, lambda _: None)
+        with pytest.raises(RuntimeError):
+            ledger.reservations.add(more, refuse)
+        assert ledger.reservations.committed(Purse()).reserved == Decimal("0.75")
+        ledger.reservations.lower(two, Decimal("0.2"))
+        assert ledger.reservations.committed(Purse()).reserved == Decimal("0.55")
+
+
+def test_a_reservation_shrinks_by_what_is_booked_and_ends_with_its_task(
+    project: Path, ledger_url: str
+) -> None:
+    assert project
+    with open_ledger(ledger_url) as ledger:
         two = task(ledger, "two")
         assert ledger.bookings.book(booking(two, "0.1", "0.1"), final=False)
         assert ledger.reservations.committed(Purse()).reserved == Decimal("0.3")

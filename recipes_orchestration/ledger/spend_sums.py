@@ -17,6 +17,8 @@ __all__ = ["KEYS", "SpendBook", "SpendSum"]
 KEYS = ("recipe", "step", "place", "model", "price", "day")
 """What sums can be told apart by. `price` is where the price comes from, `day` is of UTC."""
 
+_BOOKED = ("landed_usd", "wasted_usd", "saved_usd")
+
 RESERVED = "reserved"
 """The price of what is open: no answer has been priced yet."""
 
@@ -67,13 +69,23 @@ class SpendBook:
                 found.setdefault(each.key, SpendSum(each.key)).add(each)
         return [found[key] for key in sorted(found)]
 
-    def saved(self, recipe: str, step: str, batch: str) -> Decimal:
-        """What plain calls of a step of a batch would have cost more."""
-        query = sa.select(sa.func.sum(bookings.c.saved_usd)).where(
-            bookings.c.recipe == recipe, bookings.c.step == step, bookings.c.batch == batch
+    def of_batch(self, recipe: str, step: str, batch: str) -> SpendSum | None:
+        """All that a step of a batch cost and may yet; None when nothing was ever paid for it."""
+        where = {"recipe": recipe, "step": step, "batch": batch}
+        booked = sa.select(
+            sa.func.count(),
+            *(sa.func.sum(bookings.c[name]) for name in ("tokens_in", "tokens_out", *_BOOKED)),
+        ).where(*(bookings.c[name] == value for name, value in where.items()))
+        held = sa.select(sa.func.count(), sa.func.sum(reservations.c.usd)).where(
+            *(reservations.c[name] == value for name, value in where.items())
         )
         with self._database.reading() as connection:
-            return connection.scalar(query) or Decimal(0)
+            paid: list[Any] = list(connection.execute(booked).one())
+            out, reserved = connection.execute(held).one()
+        if not paid[0] and not out:
+            return None
+        usd = [each or Decimal(0) for each in (*paid[3:], reserved)]
+        return SpendSum((), paid[0], int(paid[1] or 0), int(paid[2] or 0), *usd)
 
 
 def _booked(connection: sa.Connection, by: Sequence[str], recipe: str | None) -> list[SpendSum]:
@@ -91,9 +103,7 @@ def _booked(connection: sa.Connection, by: Sequence[str], recipe: str | None) ->
         sa.func.count(),
         sa.func.sum(bookings.c.tokens_in),
         sa.func.sum(bookings.c.tokens_out),
-        sa.func.sum(bookings.c.landed_usd),
-        sa.func.sum(bookings.c.wasted_usd),
-        sa.func.sum(bookings.c.saved_usd),
+        *(sa.func.sum(bookings.c[name]) for name in _BOOKED),
     ).group_by(*keys)
     if recipe is not None:
         query = query.where(bookings.c.recipe == recipe)

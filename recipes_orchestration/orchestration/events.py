@@ -20,6 +20,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 
 from ..engine.engine import Engine
 from ..engine.look import BatchView, HeldPage
+from ..ledger.spend_sums import SpendSum
 from ..pages.naming import shown
 from .pages_events import DATA_VERSION_TAG
 from .reports import far_metadata
@@ -91,7 +92,8 @@ def report_partition(engine: Engine, view: BatchView, step: str) -> PartitionRep
             "rows": dg.MetadataValue.int(len(rows)),
             "seconds": dg.MetadataValue.float(round(sum((row["seconds"] for row in rows), 0.0), 3)),
             **_page_seconds(rows),
-            **_spent(rows, engine.ledger.spend.saved(view.recipe.name, step, view.batch)),
+            **_spent(rows),
+            **_money(engine.ledger.spend.of_batch(view.recipe.name, step, view.batch)),
             **far_metadata(step, records),
             **task_metadata(records),
             "preview": dg.MetadataValue.md(_preview(view, rows)),
@@ -118,11 +120,19 @@ def _page_seconds(rows: Sequence[Mapping[str, Any]]) -> dict[str, dg.MetadataVal
     }
 
 
-def _spent(rows: Sequence[Mapping[str, Any]], saved: Decimal) -> dict[str, dg.MetadataValue]:
-    """What the results cost, where a model of a provider gave them; so that the UI can plot it.
+def _money(spent: SpendSum | None) -> dict[str, dg.MetadataValue]:
+    """What `recipes spend` says of the partition, as numbers, so that the UI can plot them.
 
-    `saved` is what plain calls would have cost more.
+    Saved is what plain calls would have cost more.
     """
+    if spent is None:
+        return {}
+    names = ("reserved_usd", "booked_usd", "wasted_usd", "saved_usd")
+    return {name: dg.MetadataValue.float(float(getattr(spent, name))) for name in names}
+
+
+def _spent(rows: Sequence[Mapping[str, Any]]) -> dict[str, dg.MetadataValue]:
+    """What the results cost, where a model or a machine that is paid gave them."""
     models = sorted({row["model"] for row in rows if row["model"] is not None})
     if not models:
         return {}
@@ -130,7 +140,6 @@ def _spent(rows: Sequence[Mapping[str, Any]], saved: Decimal) -> dict[str, dg.Me
     return {
         "model": dg.MetadataValue.text(", ".join(models)),
         "cost_usd": dg.MetadataValue.float(float(usd)),
-        "saved_usd": dg.MetadataValue.float(float(saved)),
         "tokens_in": dg.MetadataValue.int(sum(row["tokens_in"] or 0 for row in rows)),
         "tokens_out": dg.MetadataValue.int(sum(row["tokens_out"] or 0 for row in rows)),
         "price": dg.MetadataValue.text(
