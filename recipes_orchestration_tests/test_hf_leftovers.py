@@ -49,6 +49,23 @@ def test_a_task_that_another_process_is_just_sending_keeps_its_folder(
     assert far_files(hub) == {}
 
 
+def test_what_was_sent_of_a_task_that_goes_under_another_name_is_removed(
+    hub: Rehearsal, tmp_path: Path
+):
+    archive = jobs_only(hub_archive(tmp_path, hub, pages=2, pages_per_task=1, settle_seconds=3600))
+    assert start(archive, "Store.send:after:1").code() == -signal.SIGKILL
+    with archive.engine() as engine:
+        # The other task goes meanwhile, so that a later attempt is on its way.
+        sent(engine)
+        waited_for, other = engine.ledger.tasks.open()
+        assert (waited_for.remote_id, other.attempt) == (None, 2)
+        engine.place("hf_jobs").settle_seconds = 0.0
+        view = run_all(engine)
+        assert view.steps["area"].landed == 2
+    assert creates(hub) == 2
+    assert far_files(hub) == {}
+
+
 def test_what_cannot_be_removed_fails_nothing_and_goes_at_the_next_start(
     hub: Rehearsal, tmp_path: Path
 ):
