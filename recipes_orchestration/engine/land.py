@@ -13,7 +13,7 @@ from ..ledger.tasks import TaskRow
 from ..library.results import Result
 from ..place_settings import CloudSettings
 from ..places.place import Chunk
-from ..recipe import page_key
+from ..recipe import page_key, page_keys
 from ..runner.work import CUT_SHORT, UNANSWERED, FailureKind, Outcome
 from ..runner.work import Failure as PageFailure
 from .engine import Engine
@@ -101,16 +101,15 @@ def _results(
 ) -> dict[str, list[Result]]:
     now = datetime.now(UTC)
     by_step: dict[str, list[Result]] = defaultdict(list)
+    key_of = {step: page_keys(fingerprint) for step, fingerprint in task.fingerprints.items()}
     for outcome in outcomes:
         if outcome.failure is not None:
             continue
         sha256 = pages.sha_of[outcome.page_id]
-        key = page_key(task.fingerprints[outcome.step], sha256)
-        result = _result(task, outcome, key, now)
-        by_step[outcome.step] += [
-            result if page_id == outcome.page_id else _twin(result, page_id)
-            for page_id in pages.with_sha(sha256)
-        ]
+        result = _result(task, outcome, key_of[outcome.step](sha256), now)
+        landed = by_step[outcome.step]
+        for page_id in pages.with_sha(sha256):
+            landed.append(result if page_id == outcome.page_id else _twin(result, page_id))
     return by_step
 
 

@@ -11,7 +11,7 @@ from math import ceil
 from ..ledger.holds import HoldRow
 from ..ledger.pages import PageRow
 from ..ledger.tasks import TaskRow
-from ..recipe import Recipe, Step, page_key
+from ..recipe import Recipe, Step, page_keys
 from .engine import Engine
 
 __all__ = ["ASIDE", "BatchView", "HeldPage", "PageState", "StepView", "judge_batch", "look"]
@@ -62,7 +62,7 @@ class StepView:
 
     def count(self, state: PageState) -> int:
         """How many pages stand so."""
-        return sum(1 for each in self.states.values() if each is state)
+        return list(self.states.values()).count(state)
 
     @property
     def pages(self) -> int:
@@ -78,6 +78,10 @@ class StepView:
     def waiting_for_a_person(self) -> list[HeldPage]:
         """The held pages without those that were set aside."""
         return [page for page in self.held if not page.aside]
+
+    def ready(self) -> bool:
+        """Whether all pages have landed."""
+        return self.count(PageState.LANDED) == len(self.states)
 
     def settled(self) -> bool:
         """Whether no page is left to do: each has landed or waits for a person."""
@@ -147,14 +151,19 @@ def judge_batch(
         view.kept = len(done)
         open_pages = in_tasks.get((step.name, fingerprint), frozenset())
         states_of_needs = [views[need].states for need in step.needs]
-        view.keys = {
-            page_id: page_key(fingerprint, page.sha256) for page_id, page in present.items()
-        }
-        for page_id, key in view.keys.items():
-            if (page_id, key) in done:
+        key_of = page_keys(fingerprint)
+        view.keys = {page_id: key_of(page.sha256) for page_id, page in present.items()}
+        # What most pages are: ready, with nothing known of them yet.
+        ready = not attempts and not open_pages and all(views[need].ready() for need in step.needs)
+        for pair in view.keys.items():
+            page_id, key = pair
+            if pair in done:
                 view.states[page_id] = PageState.LANDED
                 continue
             page = present[page_id]
+            if ready and not page.problem:
+                view.states[page_id] = PageState.TODO
+                continue
             hold = attempts.get((page_id, step.name, key)) if attempts else None
             if hold is not None and hold.held and hold.reason == ASIDE:
                 state = PageState.HELD
