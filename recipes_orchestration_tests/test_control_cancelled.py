@@ -156,6 +156,17 @@ def test_while_the_process_that_sent_it_lives_it_is_left_to_it_and_then_stopped(
     assert controls(bench) == [(ControlKind.CANCEL, "a/0001", "")]
 
 
+def test_what_a_command_has_sent_after_it_is_adopted_and_not_stopped(
+    bench: Bench, remote: RemotePlace
+):
+    run = bench.run("a/0001", Status.STARTED)
+    bench.cancel(run)
+    bench.task("a/0001")
+    (request,) = bench.tick().run_requests or []
+    assert request.tags[PARENT_RUN_ID_TAG] == run.run_id
+    assert (remote.cancelled, controls(bench)) == ([], [])
+
+
 def test_a_run_that_another_one_came_after_stops_nothing(bench: Bench):
     bench.run("a/0001", Status.CANCELED)
     bench.run("a/0001", Status.NOT_STARTED)

@@ -26,6 +26,7 @@ __all__ = [
     "stop_runs",
     "tell_stopped",
     "was_stopped",
+    "went_on",
 ]
 
 # How far back the first tick looks for runs that were cancelled.
@@ -107,25 +108,53 @@ def was_stopped(run: dg.DagsterRun) -> bool:
 def stop_run(desk: Desk, run: dg.DagsterRun) -> bool:
     """Stops what a run had left to do that was cancelled, once, and says so on it.
 
-    What a later run was to do as well is left to that one. False when another process is at it:
-    the one before the run may not have ended yet, and the command of a person must not be stopped.
+    What a later run was to do as well is left to that one, and to a command what that has sent
+    since. False when another process is at it: the one before the run may not have ended yet.
     """
     if was_stopped(run):
         return True
     mine: dict[str, set[str]] = {}
-    beat = desk.engine.ledger.runs.of([run.run_id]).get(run.run_id)
-    process = None if beat is None else beat.owner.partition("/")[0]
+    process = _process_of(desk, run)
     selected = desk.works.steps_of(run)
-    for work in desk.works.of(run):
+    works = desk.works.of(run)
+    heads = [head for head in desk.engine.ledger.tasks.heads() if _work_of(head) in works]
+    if went_on(desk, run, heads):
+        return True
+    for work in works:
         last, busy = latest_run(desk, work)
         if not busy and last is not None and last.run_id == run.run_id:
-            if not all(left_alone(task, process) for task in desk.tasks_of([work])):
+            tasks = [task for task in heads if _work_of(task) == work]
+            if not all(left_alone(task, process) for task in tasks):
                 return False
             steps = set(desk.works.steps[work.recipe, work.stage])
             mine.setdefault(work.recipe, set()).update(steps & selected[work.recipe])
     for recipe, steps in mine.items():
         _stop(desk, run, recipe, steps)
     return True
+
+
+def went_on(desk: Desk, run: dg.DagsterRun, tasks: Iterable[TaskHead]) -> bool:
+    """Whether any of the tasks came after the run had ended: a person went on by a command.
+
+    A run that was marked as cancelled while its process goes on does not count as one.
+    """
+    process = _process_of(desk, run)
+    record = desk.instance.get_run_record_by_id(run.run_id)
+    if record is None or record.end_time is None:
+        return False
+    ended = datetime.fromtimestamp(record.end_time, UTC)
+    return any(
+        task.created_at > ended and task.owner.partition("/")[0] != process for task in tasks
+    )
+
+
+def _process_of(desk: Desk, run: dg.DagsterRun) -> str | None:
+    beat = desk.engine.ledger.runs.of([run.run_id]).get(run.run_id)
+    return None if beat is None else beat.owner.partition("/")[0]
+
+
+def _work_of(task: TaskHead) -> Work:
+    return Work(task.recipe, task.stage, task.batch)
 
 
 def _stop(desk: Desk, run: dg.DagsterRun, name: str, steps: set[str]) -> None:

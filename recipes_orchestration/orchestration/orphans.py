@@ -13,7 +13,7 @@ from ..engine.stopping import STOPPED as BY_A_PERSON
 from ..engine.stopping import stop_tasks
 from ..ledger.task_rows import TaskHead
 from .adoption_desk import Desk
-from .cancelling import is_cancelled, latest_run, left_alone, stop_run, was_stopped
+from .cancelling import is_cancelled, latest_run, left_alone, stop_run, was_stopped, went_on
 from .continuations import Work
 from .events import step_key
 from .run_tags import (
@@ -85,7 +85,7 @@ def _still_open(desk: Desk, tasks: Iterable[TaskHead]) -> bool:
 
 
 def _follow(desk: Desk, run: dg.DagsterRun, tasks: list[TaskHead]) -> None:
-    if is_cancelled(run) and not was_stopped(run):
+    if is_cancelled(run) and not was_stopped(run) and not went_on(desk, run, tasks):
         stop_run(desk, run)
         # Of what has landed already nothing is left to stop but the tasks.
         desk.notes += stop_tasks(desk.engine, [t for t in tasks if t.id not in desk.stopped])
