@@ -116,13 +116,15 @@ def test_a_queued_continuation_cancelled_in_the_ui_cancels_the_job(there: HubSit
     def told() -> str:
         (run,) = [run for run in site.runs(backfill) if run.id == waiting.id]
         said = run.tags.get(STOPPED, "")
-        return said if "landed" in said else ""
+        return said if said.startswith("Stopped") else ""
 
-    assert site.until(told) == "3 of 6 pages landed"
-    # The tag is written as each task comes to rest; this is what the second one put back.
-    assert site.until(lambda: there.landed("size", "stop/0001") == 4)
+    assert site.until(told) == (
+        "Stopped: 3 of 6 pages through area at hf_jobs, 4 of 6 pages through size at hf_jobs; "
+        "nothing read is lost."
+    )
+    assert there.landed("size", "stop/0001") == 4
     with open_engine(there.archive.project()) as engine:
-        assert site.until(lambda: not engine.ledger.tasks.open())
+        assert engine.ledger.tasks.open() == []
     assert Counter(job.stage for job in there.jobs) == Counter(COMPLETED=1, CANCELED=1)
     assert there.landed("area", "stop/0001") == 3
     assert creates(there.hub) == 2

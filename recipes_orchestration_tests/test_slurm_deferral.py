@@ -87,10 +87,13 @@ def test_a_queued_continuation_cancelled_in_the_ui_cancels_the_array(cluster: Cl
     def told() -> str:
         (run,) = [run for run in site.runs(backfill) if run.id == waiting.id]
         said = run.tags.get(STOPPED, "")
-        return said if "landed" in said else ""
+        return said if said.startswith("Stopped") else ""
 
     # One element had ended, one ran, and one waited.
-    assert site.until(told) == "2 of 6 pages landed"
+    assert site.until(told) == (
+        "Stopped: 2 of 6 pages through area at slurm, 2 of 6 pages through size at slurm; nothing "
+        "read is lost."
+    )
     assert cluster.slurm.ask("squeue", "-h", "-t", "PD,R", "-o", "%i") == ""
     (name,) = cluster.arrays.names
     states = cluster.slurm.ask("squeue", "-h", "-r", "-t", "all", "-n", name, "-o", "%T")
