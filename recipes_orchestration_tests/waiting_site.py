@@ -22,7 +22,7 @@ from .archive import Archive
 from .command_runs import recipes
 from .dagster_dev import DagsterDev, running_dagster
 
-__all__ = ["DagsterRun", "Site", "open_site"]
+__all__ = ["RUNS", "DagsterRun", "Site", "open_site"]
 
 T = TypeVar("T")
 
