@@ -25,7 +25,7 @@ _fresh = itertools.count()
 @pytest.fixture(scope="module")
 def s3_endpoint() -> Iterator[str]:
     server_module = pytest.importorskip("moto.server")
-    server = server_module.ThreadedMotoServer(port=0, verbose=False)
+    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"

@@ -45,7 +45,7 @@ FOLDERS = {
 def s3_options() -> Iterator[dict[str, Any]]:
     pytest.importorskip("s3fs", reason="the extra aws is not installed")
     moto = pytest.importorskip("moto.server", reason="moto is not installed")
-    server = moto.ThreadedMotoServer(port=0, verbose=False)
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     yield {
