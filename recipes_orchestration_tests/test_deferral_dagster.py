@@ -25,6 +25,11 @@ DEPLOY = Path(__file__).parent.parent / "deploy" / "dagster.yaml"
 SIX = [f"six/b{batch}/p{page}.png" for batch in range(6) for page in range(2)]
 KILL = [f"kill/b{batch}/p{page}.png" for batch in range(3) for page in range(2)]
 OTHERS = [*(f"stop/p{page}.png" for page in range(3)), "off/p1.png", "off/p2.png"]
+AGAIN = """mutation M($id: String!) { launchRunReexecution(reexecutionParams: {
+  parentRunId: $id, strategy: ALL_STEPS, useParentRunTags: true}) {
+  ... on LaunchRunSuccess { run { runId } } } }"""
+RUNS = """query Q($filter: RunsFilter) { runsOrError(filter: $filter) { ... on Runs { results {
+  runId status } } } }"""
 NEVER = Script(never_ends=True)
 
 
@@ -62,6 +67,21 @@ def landed(archive: Archive, step: str, batch: str) -> int:
         return len(engine.library.landed("measure", step, batch))
 
 
+def executed_again(site: Site, run_id: str) -> str:
+    """Presses the button that executes all of the run again; how the last run of that ended."""
+    answer = site.dev.graphql(AGAIN, {"id": run_id})["launchRunReexecution"]
+    last = [answer["run"]["runId"], ""]
+
+    def ended() -> str:
+        tags = [{"key": "dagster/parent_run_id", "value": last[0]}]
+        for asked in ({"runIds": last[:1]}, {"tags": tags}):
+            for run in site.dev.graphql(RUNS, {"filter": asked})["runsOrError"]["results"]:
+                last[:] = [run["runId"], run["status"]]
+        return last[1] if last[1] in ("SUCCESS", "FAILURE", "CANCELED") else ""
+
+    return site.until(ended)
+
+
 def test_while_the_provider_works_there_is_no_process_and_then_all_is_done(site: Site):
     assert site.dev
     launched = time.time()
@@ -92,12 +112,21 @@ def test_a_queued_continuation_cancelled_in_the_ui_is_a_stop(site: Site, rehears
     def told() -> str:
         (run,) = [run for run in site.runs(backfill) if run.id == waiting.id]
         said = run.tags.get(STOPPED, "")
-        return said if "landed" in said else ""
+        return said if said.startswith("Stopped") else ""
 
-    assert site.until(told) == "1 of 3 pages landed"
+    words = "Stopped: 1 of 3 pages through ask at anthropic; nothing read is lost."
+    assert site.until(told) == words
+    assert words in recipes(site.archive, "status", "measure").out
     assert landed(site.archive, "ask", "stop/0001") == 1
     assert len(site.batches()) == 1
     assert (site.sent().total(), set(site.sent().values())) == (3, {1})
+    # The button of the UI that launches it again: only what is missing is sent.
+    rehearsed.script("anthropic", Script())
+    assert executed_again(site, waiting.id) == "SUCCESS"
+    assert [batch["size"] for batch in site.batches()] == [3, 2]
+    assert landed(site.archive, "after", "stop/0001") == 3
+    with open_engine(site.archive.project()) as engine:
+        assert engine.ledger.controls.all() == []
 
 
 def test_dagster_may_be_killed_in_the_middle_and_started_anew(site: Site):
