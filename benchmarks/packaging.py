@@ -110,9 +110,9 @@ def ours(project: Path, pages: int) -> dict[str, float]:
     from recipes_orchestration.engine.engine import open_engine
     from recipes_orchestration.engine.land import land_chunk
     from recipes_orchestration.ledger.tasks import TaskRow, TaskState
-    from recipes_orchestration.places.packaging import Packaging, cut
     from recipes_orchestration.places.place import Chunk
-    from recipes_orchestration.places.returned import Expected, read_returned
+    from recipes_orchestration.places.task_folders.packaging import Packaging, cut
+    from recipes_orchestration.places.task_folders.returned import Expected, read_returned
     from recipes_orchestration.project import load_project
     from recipes_orchestration.runner.work import PageWork, TaskSpec
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from recipes_orchestration.engine.advance import Seen, advance
 from recipes_orchestration.engine.engine import Engine
-from recipes_orchestration.places import hf_orders
+from recipes_orchestration.places.hf_jobs import orders as hf_orders
 from recipes_orchestration.rehearsal import HUB, HUB_USER, Rehearsal
 
 from .job_archive import BATCH, JobArchive, first_stage, make_job_archive

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipes_orchestration.places.returned import Expected, Returned, read_returned
+from recipes_orchestration.places.task_folders.returned import Expected, Returned, read_returned
 from recipes_orchestration.runner.task_folder import encode_line
 from recipes_orchestration.runner.work import Outcome
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from recipes_orchestration.places.far_folders import Over
 from recipes_orchestration.places.place import Chunk, Package, Sent, Sought, Standing, State
-from recipes_orchestration.places.shell import LocalShell, Shell
-from recipes_orchestration.places.slurm import SlurmPlace, SlurmRules
-from recipes_orchestration.places.ssh_shell import SshShell
+from recipes_orchestration.places.slurm.shell import LocalShell, Shell
+from recipes_orchestration.places.slurm.slurm_place import SlurmPlace, SlurmRules
+from recipes_orchestration.places.slurm.ssh_shell import SshShell
+from recipes_orchestration.places.task_folders.far_folders import Over
 from recipes_orchestration.recipe import Step
 from recipes_orchestration.rehearsal.slurm_site import HOST, SlurmSite
 from recipes_orchestration.runner.work import Outcome, PageWork, TaskSpec

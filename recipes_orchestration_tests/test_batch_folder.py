@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes_orchestration.places.batch_folder import remove_task
+from recipes_orchestration.places.task_folders.batch_folder import remove_task
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recipes_orchestration.places.costs import Costs
+from recipes_orchestration.places.cloud.costs import Costs
 from recipes_orchestration.providers.prices import ModelPrices, price_of, rates_of
 from recipes_orchestration.providers.provider import Group
 from recipes_orchestration.steps.ask import Answer, Stop, Usage

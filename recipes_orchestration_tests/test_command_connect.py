@@ -14,7 +14,7 @@ import yaml
 from recipes_orchestration.commands.exits import ALL_RIGHT, UNREACHABLE, WRONG
 from recipes_orchestration.errors import Unreachable
 from recipes_orchestration.ledger.database import Ledger, open_ledger
-from recipes_orchestration.places.ssh_shell import SshShell
+from recipes_orchestration.places.slurm.ssh_shell import SshShell
 from recipes_orchestration.rehearsal.slurm_site import HOST, SlurmSite
 
 from .archive import Archive, environment, make_archive

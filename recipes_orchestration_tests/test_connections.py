@@ -21,7 +21,7 @@ CLIENTS = frozenset(
 )
 MAY = {
     "providers": "asks models; its places are behind the gates",
-    "places/hf_": "the jobs of the hub; behind the gates",
+    "places/hf_jobs/": "the jobs of the hub; behind the gates",
     "runner/hub_files.py": "the far side fetches what was sent to it",
     "channels": "alerts; no pages",
     "commands/dagster_api.py": "the person's own Dagster",

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from recipes_orchestration.errors import Refused, Unreachable
-from recipes_orchestration.places.hf_hub import Hub
-from recipes_orchestration.places.hf_orders import HfRules, Machine, TaskPlace, order_of
-from recipes_orchestration.places.hf_shelves import MOUNT, BucketShelf
-from recipes_orchestration.places.hf_store import Store
+from recipes_orchestration.places.hf_jobs.hub import Hub
+from recipes_orchestration.places.hf_jobs.orders import HfRules, Machine, TaskPlace, order_of
+from recipes_orchestration.places.hf_jobs.shelves import MOUNT, BucketShelf
+from recipes_orchestration.places.hf_jobs.store import Store
 
 from .bucket_hub import BucketHub, running_bucket_hub
 

@@ -12,9 +12,9 @@ import pytest
 from recipes_orchestration.engine.advance import advance
 from recipes_orchestration.engine.engine import Engine
 from recipes_orchestration.errors import ConfigError, MissingExtra, ProviderError, Refused
-from recipes_orchestration.places import hf_calls
-from recipes_orchestration.places.hf_hub import Hub
-from recipes_orchestration.places.hf_orders import label_of, task_place_of
+from recipes_orchestration.places.hf_jobs import calls as hf_calls
+from recipes_orchestration.places.hf_jobs.hub import Hub
+from recipes_orchestration.places.hf_jobs.orders import label_of, task_place_of
 from recipes_orchestration.rehearsal import HUB, HUB_TOKEN, HUB_USER, HubScript, Rehearsal
 
 from .hub_archive import creates, hub_archive, tries_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recipes_orchestration.engine.advance import advance
-from recipes_orchestration.places.hf_store import Store
+from recipes_orchestration.places.hf_jobs.store import Store
 from recipes_orchestration.rehearsal import HUB, HubScript, Rehearsal
 
 from .cloud_runner import start

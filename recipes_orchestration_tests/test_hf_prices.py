@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from recipes_orchestration.places.hf_ends import end_of, is_over
-from recipes_orchestration.places.hf_hub import Job
-from recipes_orchestration.places.hf_prices import cost_of, price_of
+from recipes_orchestration.places.hf_jobs.ends import end_of, is_over
+from recipes_orchestration.places.hf_jobs.hub import Job
+from recipes_orchestration.places.hf_jobs.prices import cost_of, price_of
 from recipes_orchestration.runner.work import FailureKind
 
 

@@ -11,7 +11,7 @@ from recipes_orchestration.engine.advance import advance
 from recipes_orchestration.engine.engine import Engine
 from recipes_orchestration.engine.stopping import land_stopped, stop_tasks
 from recipes_orchestration.ledger.reservations import Purse
-from recipes_orchestration.places import hf_hub
+from recipes_orchestration.places.hf_jobs import hub as hf_hub
 from recipes_orchestration.rehearsal import Rehearsal
 
 from .archive import find_pages

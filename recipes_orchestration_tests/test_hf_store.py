@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from recipes_orchestration.errors import PlaceError, ProviderError, Refused, Unreachable
-from recipes_orchestration.places import hf_store
-from recipes_orchestration.places.hf_hub import Hub
-from recipes_orchestration.places.hf_shelves import DatasetShelf
-from recipes_orchestration.places.hf_store import Listed, Store, is_inside
+from recipes_orchestration.places.hf_jobs import store as hf_store
+from recipes_orchestration.places.hf_jobs.hub import Hub
+from recipes_orchestration.places.hf_jobs.shelves import DatasetShelf
+from recipes_orchestration.places.hf_jobs.store import Listed, Store, is_inside
 from recipes_orchestration.rehearsal import HUB, HUB_TOKEN, HUB_USER, HubScript, Rehearsal
 
 REPOSITORY = f"{HUB_USER}/batches"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from recipes_orchestration.errors import PlaceError
-from recipes_orchestration.places import project_code
-from recipes_orchestration.places.packaging import Packaging
-from recipes_orchestration.places.project_code import pack_code
+from recipes_orchestration.places.task_folders import project_code
+from recipes_orchestration.places.task_folders.packaging import Packaging
+from recipes_orchestration.places.task_folders.project_code import pack_code
 from recipes_orchestration.recipe import Step
 from recipes_orchestration.runner.task_folder import read_manifest
 

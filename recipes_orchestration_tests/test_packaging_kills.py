@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from recipes_orchestration.places import page_encoding
-from recipes_orchestration.places.packaging import Packaging
-from recipes_orchestration.places.page_files import PageFile
+from recipes_orchestration.places.task_folders import page_encoding
+from recipes_orchestration.places.task_folders.packaging import Packaging
+from recipes_orchestration.places.task_folders.page_files import PageFile
 from recipes_orchestration.runner.task_folder import read_manifest
 from recipes_orchestration.runner.work import Failure
 

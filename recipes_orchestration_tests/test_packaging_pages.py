@@ -15,7 +15,7 @@ from PIL import Image
 from recipes_orchestration.errors import PlaceError
 from recipes_orchestration.pages import local_disk
 from recipes_orchestration.pages.source import SourceReader
-from recipes_orchestration.places.packaging import Packaging, PackedTask
+from recipes_orchestration.places.task_folders.packaging import Packaging, PackedTask
 from recipes_orchestration.recipe import Step
 from recipes_orchestration.runner.task_folder import read_manifest
 from recipes_orchestration.runner.work import FailureKind, PageWork, TaskSpec
@@ -59,7 +59,7 @@ def test_a_plain_file_goes_as_it_is(tmp_path: Path):
 
 
 def test_a_plain_file_is_never_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("recipes_orchestration.places.packaging.Encoders", None)
+    monkeypatch.setattr("recipes_orchestration.places.task_folders.packaging.Encoders", None)
     files = {"cut.jpg": jpeg(1)[:200], "one.tif": tiff(7)}
     works = works_of(tmp_path / "scans", files, ["colour"])
     task = packed(tmp_path / "batch", spec_of(tmp_path / "scans", works))
@@ -194,7 +194,7 @@ def test_a_second_time_nothing_is_read_or_decoded(
     spec = spec_of(tmp_path / "scans", works_of(tmp_path / "scans", files, ["colour"]))
     first = packed(tmp_path / "batch", spec)
     reads.clear()
-    monkeypatch.setattr("recipes_orchestration.places.packaging.Encoders", None)
+    monkeypatch.setattr("recipes_orchestration.places.task_folders.packaging.Encoders", None)
     assert packed(tmp_path / "batch", spec) == first
     assert reads == []
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipes_orchestration.pages.source import SourceReader
-from recipes_orchestration.places.packaging import cut, rung_of
+from recipes_orchestration.places.task_folders.packaging import cut, rung_of
 from recipes_orchestration.runner.work import FailureKind, PageWork, TaskSpec
 
 from .packed_work import COLOUR

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from recipes_orchestration.places import returned_lines
-from recipes_orchestration.places.returned import Expected, read_returned
-from recipes_orchestration.places.returned_lines import MOST_VALUE_BYTES
+from recipes_orchestration.places.task_folders import returned_lines
+from recipes_orchestration.places.task_folders.returned import Expected, read_returned
+from recipes_orchestration.places.task_folders.returned_lines import MOST_VALUE_BYTES
 from recipes_orchestration.runner.task_folder import encode_line
 from recipes_orchestration.runner.work import FailureKind
 
@@ -110,7 +110,7 @@ def test_a_value_that_the_library_does_not_take_is_left_out(tmp_path: Path):
 
 
 def test_a_line_without_end_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("recipes_orchestration.places.returned.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("recipes_orchestration.places.task_folders.returned.MAX_LINE_BYTES", 1000)
     given = returned(tmp_path, [b"x" * 5000 + b"\n", GOOD])
     assert len(outcomes(given)) == 1
     assert given.left_out.too_large == 1
@@ -207,7 +207,7 @@ def test_a_folder_that_is_a_link_is_not_followed(tmp_path: Path):
 def test_a_folder_with_very_many_files_is_looked_at_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("recipes_orchestration.places.returned._MOST_FILES", 5)
+    monkeypatch.setattr("recipes_orchestration.places.task_folders.returned._MOST_FILES", 5)
     returned(tmp_path, GOOD)
     for number in range(20):
         (tmp_path / "out" / f"{number}").write_bytes(b"")

@@ -9,8 +9,8 @@ import pytest
 
 from recipes_orchestration.errors import ProviderError
 from recipes_orchestration.pages.source import SourceReader
-from recipes_orchestration.places import returned as module
-from recipes_orchestration.places.returned import Expected, read_returned
+from recipes_orchestration.places.task_folders import returned as module
+from recipes_orchestration.places.task_folders.returned import Expected, read_returned
 from recipes_orchestration.recipe import Step
 from recipes_orchestration.runner.work import Failure, FailureKind, PageWork, TaskSpec
 

@@ -14,8 +14,8 @@ from PIL import Image
 
 from recipes_orchestration.pages.page import Page
 from recipes_orchestration.pages.source import SourceReader
-from recipes_orchestration.places.packaging import Packaging
-from recipes_orchestration.places.returned import Expected, read_returned
+from recipes_orchestration.places.task_folders.packaging import Packaging
+from recipes_orchestration.places.task_folders.returned import Expected, read_returned
 from recipes_orchestration.project import Project, load_project
 from recipes_orchestration.recipe import Recipe, Step
 from recipes_orchestration.runner.run_pages import Setting, run_pages

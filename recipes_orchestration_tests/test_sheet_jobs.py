@@ -13,7 +13,7 @@ from recipes_orchestration.engine.advance import run_stage
 from recipes_orchestration.engine.engine import open_engine
 from recipes_orchestration.engine.sheet import SheetLine, sheet_of
 from recipes_orchestration.engine.sheet_words import markdown
-from recipes_orchestration.places import hf_prices
+from recipes_orchestration.places.hf_jobs import prices as hf_prices
 from recipes_orchestration.stages import stages_of
 
 from .archive import Archive, find_pages, make_archive

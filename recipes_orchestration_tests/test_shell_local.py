@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from recipes_orchestration.errors import ConfigError, ProviderError, Unreachable
-from recipes_orchestration.places.shell import LocalShell
+from recipes_orchestration.places.slurm.shell import LocalShell
 
 
 def test_arguments_and_input_arrive_as_they_are():

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from recipes_orchestration.errors import ConfigError, ProviderError, Unreachable
-from recipes_orchestration.places import files_over_ssh
-from recipes_orchestration.places.ssh_shell import SshShell, needs_a_person
+from recipes_orchestration.places.slurm import files_over_ssh
+from recipes_orchestration.places.slurm.ssh_shell import SshShell, needs_a_person
 from recipes_orchestration.rehearsal.slurm_site import HOST, SlurmSite
 
 
@@ -50,7 +50,7 @@ def test_what_start_files_print_is_left_out(shell: SshShell, monkeypatch: pytest
     def noisy(argv: list[str], stdin: str, timeout: float):
         return run(argv, "echo Welcome to the cluster\n" + stdin, timeout)
 
-    monkeypatch.setattr("recipes_orchestration.places.ssh_shell.finished", noisy)
+    monkeypatch.setattr("recipes_orchestration.places.slurm.ssh_shell.finished", noisy)
     assert shell.run(["echo", "words"]).out == "words\n"
 
 
@@ -69,7 +69,7 @@ def test_a_connection_is_shared_where_the_users_configuration_says_nothing(
     lines = ssh_site.ssh_config.read_text().split("\n")
     plain.write_text("\n".join(line for line in lines if "Control" not in line))
     path = ssh_site.folder / "%C"
-    monkeypatch.setattr("recipes_orchestration.places.ssh_shell.OWN_CONTROL_PATH", str(path))
+    monkeypatch.setattr("recipes_orchestration.places.slurm.ssh_shell.OWN_CONTROL_PATH", str(path))
     shell = SshShell("cluster", HOST, plain)
     assert shell.run(["true"]).code == 0
     assert shell.is_open()
@@ -77,7 +77,9 @@ def test_a_connection_is_shared_where_the_users_configuration_says_nothing(
     ssh = ["ssh", "-F", plain, "-o", f"ControlPath={path}", "-O", "exit", HOST]
     subprocess.run(ssh, check=True, capture_output=True)
     too_long = ssh_site.folder / ("long" * 10) / "%C"
-    monkeypatch.setattr("recipes_orchestration.places.ssh_shell.OWN_CONTROL_PATH", str(too_long))
+    monkeypatch.setattr(
+        "recipes_orchestration.places.slurm.ssh_shell.OWN_CONTROL_PATH", str(too_long)
+    )
     with pytest.raises(ConfigError, match="Set a shorter ControlPath"):
         SshShell("cluster", HOST, plain).run(["true"])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from recipes_orchestration.errors import Refused, Unreachable
-from recipes_orchestration.places.shell import LocalShell
-from recipes_orchestration.places.slurm_login import Login
-from recipes_orchestration.places.slurm_script import SlurmRules
-from recipes_orchestration.places.ssh_shell import SshShell
+from recipes_orchestration.places.slurm.login import Login
+from recipes_orchestration.places.slurm.script import SlurmRules
+from recipes_orchestration.places.slurm.shell import LocalShell
+from recipes_orchestration.places.slurm.ssh_shell import SshShell
 from recipes_orchestration.rehearsal.slurm_site import HOST, SlurmSite
 
 

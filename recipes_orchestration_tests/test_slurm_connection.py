@@ -16,7 +16,7 @@ import pytest
 from recipes_orchestration.engine.advance import run_stage
 from recipes_orchestration.errors import PlaceError
 from recipes_orchestration.ledger.pauses import Pause
-from recipes_orchestration.places import files_over_ssh, ssh_shell
+from recipes_orchestration.places.slurm import files_over_ssh, ssh_shell
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
 
 from .command_runs import recipes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recipes_orchestration.engine.advance import advance
-from recipes_orchestration.places.slurm_login import Login
+from recipes_orchestration.places.slurm.login import Login
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
 
 from .job_archive import BATCH, advance_until, first_stage, make_job_archive, slurm_place

@@ -11,9 +11,9 @@ import yaml
 
 from recipes_orchestration.engine.jobs import open_shell, open_slurm_place
 from recipes_orchestration.engine.opening import open_place
-from recipes_orchestration.places.shell import LocalShell
-from recipes_orchestration.places.slurm import Rung, SlurmPlace, SlurmRules
-from recipes_orchestration.places.ssh_shell import SshShell
+from recipes_orchestration.places.slurm.shell import LocalShell
+from recipes_orchestration.places.slurm.slurm_place import Rung, SlurmPlace, SlurmRules
+from recipes_orchestration.places.slurm.ssh_shell import SshShell
 from recipes_orchestration.project import Project, load_project
 
 pytestmark = pytest.mark.usefixtures("restored_path")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from recipes_orchestration.errors import ProviderError, Unreachable
-from recipes_orchestration.places import files_over_ssh, ssh_shell
 from recipes_orchestration.places.place import State
-from recipes_orchestration.places.ssh_shell import SshShell
+from recipes_orchestration.places.slurm import files_over_ssh, ssh_shell
+from recipes_orchestration.places.slurm.ssh_shell import SshShell
 from recipes_orchestration.rehearsal.slurm_site import HOST, SlurmSite
 
 from .slurm_tasks import cluster, settled, sought

@@ -11,7 +11,7 @@ import pytest
 
 from recipes_orchestration.errors import Refused
 from recipes_orchestration.places.place import State
-from recipes_orchestration.places.slurm import Rung
+from recipes_orchestration.places.slurm.slurm_place import Rung
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
 from recipes_orchestration.runner.task_folder import encode_line
 from recipes_orchestration.runner.work import FailureKind

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from recipes_orchestration.errors import ProviderError, Refused
-from recipes_orchestration.places.shell import Done
-from recipes_orchestration.places.slurm_login import SlurmTask
-from recipes_orchestration.places.slurm_queue import (
+from recipes_orchestration.places.slurm.login import SlurmTask
+from recipes_orchestration.places.slurm.queue import (
     Row,
     accounting_rows,
     indexes,
     pending_words,
     queue_rows,
 )
-from recipes_orchestration.places.slurm_refusals import job_of, submit_error
+from recipes_orchestration.places.slurm.refusals import job_of, submit_error
+from recipes_orchestration.places.slurm.shell import Done
 
 
 def test_each_element_has_a_row_by_array_and_index():

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from recipes_orchestration.places.slurm_script import (
+from recipes_orchestration.places.slurm.script import (
     Mark,
     Rung,
     SlurmRules,

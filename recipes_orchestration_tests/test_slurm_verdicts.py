@@ -7,10 +7,10 @@ import base64
 import pytest
 
 from recipes_orchestration.places.place import State
-from recipes_orchestration.places.slurm_commands import Traces, traces_of
-from recipes_orchestration.places.slurm_queue import Row
-from recipes_orchestration.places.slurm_script import Mark, mark_of
-from recipes_orchestration.places.slurm_verdicts import left_queue, verdict
+from recipes_orchestration.places.slurm.commands import Traces, traces_of
+from recipes_orchestration.places.slurm.queue import Row
+from recipes_orchestration.places.slurm.script import Mark, mark_of
+from recipes_orchestration.places.slurm.verdicts import left_queue, verdict
 from recipes_orchestration.runner.work import FailureKind
 
 BEGAN = Traces(started=True)

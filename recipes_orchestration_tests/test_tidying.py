@@ -13,7 +13,7 @@ from recipes_orchestration.engine.tidying import tidy
 from recipes_orchestration.errors import Unreachable
 from recipes_orchestration.ledger.database import Ledger
 from recipes_orchestration.ledger.tasks import NewTask
-from recipes_orchestration.places.far_folders import Over
+from recipes_orchestration.places.task_folders.far_folders import Over
 
 from .waiting_runs import Bench, RemotePlace, bench, dead_process, remote, waiting_template
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from recipes_orchestration.places.worst_cases import WorstCases, most_tokens
+from recipes_orchestration.places.cloud.worst_cases import WorstCases, most_tokens
 from recipes_orchestration.providers.anthropic_calls import make_call
 from recipes_orchestration.providers.prices import ModelPrices
 from recipes_orchestration.providers.provider import Call, Group

@@ -9,7 +9,7 @@ from ..engine.jobs import open_shell, open_slurm_place
 from ..errors import ConfigError, NotFound, PlaceError, Refused, Unreachable
 from ..job_settings import SlurmSettings
 from ..ledger.database import open_ledger
-from ..places.ssh_shell import SshShell
+from ..places.slurm.ssh_shell import SshShell
 from ..project import Project, load_project
 from ..project_mistakes import choose
 from .output import Output

@@ -20,7 +20,7 @@ from ..library.library import Library
 from ..pages.naming import shown
 from ..pages.source import Source
 from ..places.place import Place, Sought
-from ..places.slurm import SlurmPlace
+from ..places.slurm.slurm_place import SlurmPlace
 from ..project import Project, load_project
 from ..recipe import LOCAL
 from ..steps.extras import missing

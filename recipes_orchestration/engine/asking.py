@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ..errors import ConfigError, StepError
-from ..places.questions import Asker
+from ..places.cloud.questions import Asker
 from ..providers.provider import Call
 from ..providers.recording import Recorder
 from ..recipe import Recipe

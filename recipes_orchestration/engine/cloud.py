@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..place_settings import BedrockSettings, CloudSettings
-from ..places.cloud import CloudPlace, CloudRules
+from ..places.cloud.cloud_place import CloudPlace, CloudRules
 from ..project import Project
 from ..providers.provider import Provider
 from ..providers.recording import Recorder

@@ -7,11 +7,11 @@ import re
 
 from ..errors import ConfigError
 from ..job_settings import HfJobsSettings
-from ..places.hf_hub import Hub
-from ..places.hf_jobs import HfJobsPlace
-from ..places.hf_orders import HfRules, Machine, secrets_of
-from ..places.hf_shelves import BucketShelf, DatasetShelf
-from ..places.hf_store import Store
+from ..places.hf_jobs.hf_jobs_place import HfJobsPlace
+from ..places.hf_jobs.hub import Hub
+from ..places.hf_jobs.orders import HfRules, Machine, secrets_of
+from ..places.hf_jobs.shelves import BucketShelf, DatasetShelf
+from ..places.hf_jobs.store import Store
 from ..project import Project
 
 __all__ = ["open_hf_jobs_place"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..job_settings import SlurmSettings
-from ..places.shell import LocalShell, Shell
-from ..places.slurm import Rung, SlurmPlace, SlurmRules
-from ..places.ssh_shell import SshShell
+from ..places.slurm.shell import LocalShell, Shell
+from ..places.slurm.slurm_place import Rung, SlurmPlace, SlurmRules
+from ..places.slurm.ssh_shell import SshShell
 from ..project import Project
 
 __all__ = ["open_shell", "open_slurm_place"]

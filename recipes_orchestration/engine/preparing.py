@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..ledger.tasks import NewTask, NoSlot, TaskRow
-from ..places.far_folders import FarFolders
 from ..places.place import Package
+from ..places.task_folders.far_folders import FarFolders
 from ..recipe import canonical_json, digest
 from ..stages import Stage
 from .engine import Engine

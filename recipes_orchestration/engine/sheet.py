@@ -14,8 +14,8 @@ from statistics import median
 
 from ..job_settings import HfJobsSettings, JobSettings
 from ..place_settings import BedrockSettings, CloudSettings
-from ..places import hf_prices
-from ..places.task_sizes import FIRST_SECONDS
+from ..places.hf_jobs import prices as hf_prices
+from ..places.task_folders.task_sizes import FIRST_SECONDS
 from ..providers.registry import open_provider
 from ..recipe import LOCAL, Recipe
 from .consent import missing_consent

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from ..errors import ProviderError, RecipesError
 from ..ledger.leftovers import Leftover
-from ..places.far_folders import FarFolders, Over
 from ..places.processes import process_lives
+from ..places.task_folders.far_folders import FarFolders, Over
 from .engine import Engine
 
 __all__ = ["tidy"]

@@ -1,0 +1,1 @@
+"""A provider's models as a place: batches and plain calls."""

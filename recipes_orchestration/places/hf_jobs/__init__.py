@@ -1,0 +1,1 @@
+"""Hugging Face Jobs as a place."""

@@ -1,0 +1,1 @@
+"""Task folders for places that take jobs: what goes there and what comes back."""
