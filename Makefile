@@ -22,6 +22,7 @@ demo-cloud: install-cloud  ## batches at a rehearsed provider: deferred, killed 
 	@$(BIN)/python -m recipes_orchestration.commands.demo_cloud examples/cloud
 
 test: install  ## every test, the slow ones too
+	$(BIN)/python -m compileall -q recipes_orchestration recipes_orchestration_tests
 	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 dev: install-demo  ## the Dagster UI on port 3000, over the same project
@@ -33,6 +34,8 @@ lint: install  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+# Packages are compiled as they are installed: Dagster starts many processes, and each would compile
+# all it imports by itself where PYTHONDONTWRITEBYTECODE is set.
 install: $(VENV)/.dev
 install-demo: $(VENV)/.demo
 install-cloud: $(VENV)/.cloud
@@ -43,15 +46,15 @@ $(BIN)/uv:
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.demo $(VENV)/.cloud
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[orchestration,ocr,nlp]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[orchestration,ocr,nlp]'
 	@touch $@
 
 $(VENV)/.cloud: pyproject.toml constraints.txt | $(BIN)/uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[anthropic]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[anthropic]'
 	@touch $@
 
 clean:
