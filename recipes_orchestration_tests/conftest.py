@@ -49,20 +49,30 @@ __all__ = [
 ]
 
 
+DAGSTERS = (
+    ("deferral_dagster", "consent_dagster", "ui_stop", "slurm_deferral", "docs_downstream"),
+    ("command_backfill", "slurm_dagster", "hf_dagster", "stopped_run", "ui_backfill"),
+)
+"""Files that start a whole Dagster, which takes a processor: those of a row one after another."""
 LONGEST = (
-    *("deferral_dagster", "slurm_ends", "command_backfill", "slurm_dagster", "hf_dagster"),
-    *("ui_stop", "ui_backfill", "consent_dagster", "slurm_deferral", "slurm_stages", "slurm_kills"),
-    *("control_states_slurm", "control_states_hf_jobs", "hf_kills", "cloud_kills", "deferral"),
-    *("spend_histories", "cloud_interleavings", "real_pages", "runner_install", "kills"),
-    *("control_dagster", "stopped_run", "postgres_storage", "nasty_run", "docs_downstream"),
+    *(name for row in DAGSTERS for name in row),
+    *("slurm_ends", "slurm_stages", "slurm_kills", "control_states_slurm", "deferral"),
+    *("control_states_hf_jobs", "hf_kills", "cloud_kills", "spend_histories", "kills"),
+    *("cloud_interleavings", "real_pages", "runner_install", "nasty_run", "postgres_storage"),
 )
 """Files of tests that take minutes. They begin first, so that no worker ends the run alone."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest files first."""
+    """Puts the longest files first, and tells xdist what is to stay together: a file, or a row."""
     places = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    rows = {
+        f"test_{name}": f"dagster-{row}" for row, names in enumerate(DAGSTERS) for name in names
+    }
+    # The first of each row first: xdist gives the groups out in the order in which they come.
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(rows.get(item.path.stem, item.path.stem)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -377,6 +377,16 @@ def many_waiting_runs(bench: Bench, count: int) -> None:
             )
 
 
+def test_the_queue_shows_the_id_once_it_is_known(bench: Bench, remote: RemotePlace):
+    """A run may be queued by a look at the ledger from before its task's id was heard."""
+    task = bench.task("a/0001")
+    run = bench.run("a/0001", Status.NOT_STARTED, tags={AWAIT: "open", **WAITS, TASK: task.name})
+    bench.tick()
+    found = bench.instance.get_run_by_id(run.run_id)
+    assert found is not None
+    assert found.tags[TASK] == "id-a/0001"
+
+
 @pytest.mark.slow
 def test_a_tick_over_1000_open_tasks_takes_two_seconds_and_one_question(
     bench: Bench, remote: RemotePlace

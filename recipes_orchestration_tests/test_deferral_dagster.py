@@ -89,6 +89,7 @@ def test_while_the_provider_works_there_is_no_process_and_then_all_is_done(site:
     waiting = site.all_waiting(backfill, 6)
     site.no_run_process_since(launched)
     assert site.status(backfill) == "REQUESTED"
+    waiting = site.known_to_wait(backfill, len(waiting))
     assert ids_of(waiting) == {batch["id"] for batch in site.batches()}
     assert len(waiting) == 6
     go_on(site)
@@ -140,6 +141,7 @@ def test_dagster_may_be_killed_in_the_middle_and_started_anew(site: Site):
     site.until(in_the_middle)
     site.kill()
     waiting = site.all_waiting(backfill, 3)
+    waiting = site.known_to_wait(backfill, len(waiting))
     assert ids_of(waiting) == {batch["id"] for batch in site.batches()}
     go_on(site)
     assert site.ended(backfill) == "COMPLETED_SUCCESS"
@@ -189,6 +191,7 @@ def test_it_is_the_same_on_postgresql(
         backfill = site.backfill("pg")
         waiting = site.all_waiting(backfill, 2)
         site.no_run_process_since(launched)
+        waiting = site.known_to_wait(backfill, len(waiting))
         assert ids_of(waiting) == {batch["id"] for batch in site.batches()}
         go_on(site)
         assert site.ended(backfill) == "COMPLETED_SUCCESS"

@@ -190,6 +190,18 @@ class Site:
 
         return self.until(look)
 
+    def known_to_wait(self, backfill: str, count: int) -> list[DagsterRun]:
+        """Its continuations once each shows an id at the provider: it may be queued before its
+        task's id was heard.
+        """
+
+        def look() -> list[DagsterRun]:
+            waiting = self.waiting(backfill)
+            known = {batch["id"] for batch in self.batches()}
+            return waiting if len(waiting) == count and ids_of(waiting) <= known else []
+
+        return self.until(look, 60)
+
     def batches(self) -> list[Mapping[str, Any]]:
         """What the provider has, in the order in which it came."""
         return list(self._provider.counts("anthropic")["batches"])

@@ -22,8 +22,10 @@ from .run_tags import (
     OPEN,
     PLACE,
     SINCE,
+    TASK,
     WAITING,
     YES,
+    shown_ids,
 )
 
 __all__ = ["release"]
@@ -38,6 +40,7 @@ def release(desk: Desk) -> None:
     for_slot: list[dg.DagsterRun] = []
     for run in waiting:
         tasks = desk.awaited_by(run)
+        _show_ids(desk, run, tasks)
         waited_for = desk.waited_for(tasks)
         why = run.tags.get(WAITING)
         none_ended = len(waited_for) == len(tasks)
@@ -57,6 +60,14 @@ def release(desk: Desk) -> None:
     released += _give_slots(desk, for_slot)
     if released:
         desk.notes.append(f"{released} runs may go on")
+
+
+def _show_ids(desk: Desk, run: dg.DagsterRun, tasks: Iterable[TaskHead]) -> None:
+    """Puts the ids at the place on the run: when it was queued, one may not have been heard yet."""
+    shown = run.tags.get(TASK, "")
+    if any(task.remote_id and task.name in shown for task in tasks):
+        ids = shown_ids(task.remote_id or task.name for task in tasks)
+        desk.instance.add_run_tags(run.run_id, {TASK: ids})
 
 
 def _needs_no_slot(decided: set[ControlKind]) -> bool:

@@ -168,7 +168,7 @@ class Login:
         """
         folder = f"{self.root}/{batch}/{array}"
         sbatch = sbatch_argv(self.rules, array, folder, indexes, rung)
-        script = batch_script(self.rules, array, folder)
+        script = batch_script(self.rules, array, folder, rung)
         command = submit_command(self.root, batch, array, indexes[0], sbatch)
         done = self.shell.run(command, script, SUBMIT_SECONDS, self._environment)
         if done.code == NO_FOLDER:

@@ -47,6 +47,8 @@ NOT_FOUND = 127
 # be up to 60 s early with it.
 WARNING_SECONDS = 60
 WARNED_FROM_SECONDS = 600
+# The script begins a little later than the time that Slurm counts.
+LATE_SECONDS = 5
 
 _TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
 _PLAIN_COMMAND = re.compile(r"[\w./~+-]+")
@@ -98,7 +100,8 @@ class SlurmRules:
 class Mark:
     """What an element wrote of itself: `started` has no code.
 
-    `why` is `time` when Slurm said that its time was nearly over, `term` when it was told to end.
+    `why` is `time` when Slurm said that its time was nearly over, or ended it when it was, and
+    `term` when it was told to end before.
     """
 
     job: int
@@ -140,13 +143,15 @@ def sbatch_argv(
     ]
 
 
-def batch_script(rules: SlurmRules, name: str, folder: str) -> str:
+def batch_script(rules: SlurmRules, name: str, folder: str, rung: int = 0) -> str:
     """The script that each element runs. `folder` is the array folder, an absolute path."""
+    limit = time_seconds(rules.rung(rung).time or "")
     return "\n".join(
         [
             "#!/bin/bash -l",
             f"# One task of {name}; written by recipes-orchestration.",
             f"folder={shlex.quote(folder)}",
+            f"limit={max(0, limit - LATE_SECONDS)}",
             _BEGIN,
             *rules.setup,
             *(_module(each) for each in rules.modules),
@@ -197,7 +202,9 @@ end() {{
 }}
 trap 'code=$?; trap "" USR1 TERM INT; record "{EXIT}.$index" "$code"' EXIT
 trap 'end time' USR1
-trap 'end term' TERM INT
+# Told to end when its time is over, it says so: Slurm may have forgotten it by the next look.
+late() {{ [ "$limit" -gt 0 ] && [ $(($(date +%s) - began)) -ge "$limit" ]; }}
+trap 'if late; then end time; else end term; fi' TERM INT
 record "{STARTED}.$index" -
 cd "$folder" || exit {NOT_FOUND}
 export PYTHONUNBUFFERED=1
