@@ -23,7 +23,7 @@ demo-cloud: install-cloud  ## batches at a rehearsed provider: deferred, killed 
 
 test: install  ## every test, the slow ones too
 	$(BIN)/python -m compileall -q recipes_orchestration recipes_orchestration_tests
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 dev: install-demo  ## the Dagster UI on port 3000, over the same project
 	@mkdir -p $(DAGSTER_HOME) && cp dagster.yaml $(DAGSTER_HOME)/dagster.yaml

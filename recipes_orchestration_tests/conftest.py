@@ -6,9 +6,11 @@ import ipaddress
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from .discovery_scans import reads, scans
 from .hub_fixtures import hub, hub_api, hub_server
@@ -63,16 +65,26 @@ LONGEST = (
 """Files of tests that take minutes. They begin first, so that no worker ends the run alone."""
 
 
+ROWS = {f"test_{name}": f"dagster-{row}" for row, names in enumerate(DAGSTERS) for name in names}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest files first, and tells xdist what is to stay together: a file, or a row."""
+    """Puts the longest files first."""
     places = {f"test_{name}": place for place, name in enumerate(LONGEST)}
-    rows = {
-        f"test_{name}": f"dagster-{row}" for row, names in enumerate(DAGSTERS) for name in names
-    }
-    # The first of each row first: xdist gives the groups out in the order in which they come.
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(rows.get(item.path.stem, item.path.stem)))
+
+
+class ByFile(LoadScopeScheduling):
+    """Gives each worker a file after the other, or a row of files."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = Path(nodeid.partition("::")[0]).stem
+        return ROWS.get(file, file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """What shares the tests out when several run at a time."""
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
