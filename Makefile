@@ -2,7 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 # Test files at a time.
-JOBS ?= 4
+JOBS ?= 3
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 export RECIPES_PROJECT ?= $(CURDIR)/examples/demo
 
