@@ -141,11 +141,12 @@ def test_dagster_may_be_killed_in_the_middle_and_started_anew(site: Site):
     site.until(in_the_middle)
     site.kill()
     site.all_waiting(backfill, 3)
-    # Where a creation was cut off, the batch has no id here until it has ended: this provider keeps
-    # no names, so that it is known by its answers alone. It is waited for all the same.
-    assert len(site.batches()) == 3
+    # A creation that was cut off is looked for until it can be told that it never came; only then
+    # is it sent again, which may be after this.
+    assert len(site.batches()) <= 3
     go_on(site)
     assert site.ended(backfill) == "COMPLETED_SUCCESS"
+    assert len(site.batches()) == 3
     assert (site.sent().total(), set(site.sent().values())) == (len(KILL), {1})
 
 
