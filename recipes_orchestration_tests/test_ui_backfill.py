@@ -95,8 +95,38 @@ def visible(browser: Any, xpath: str, seconds: float = 60) -> Any:
     from selenium.webdriver.support import expected_conditions
     from selenium.webdriver.support.wait import WebDriverWait
 
-    wait = WebDriverWait(browser, seconds)
+    wait = WebDriverWait(browser, seconds, ignored_exceptions=drawn_anew())
     return wait.until(expected_conditions.element_to_be_clickable(("xpath", xpath)), xpath)
+
+
+def click(browser: Any, xpath: str, seconds: float = 60) -> None:
+    """Clicks it once it is there."""
+    from selenium.webdriver.support import expected_conditions
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    look = expected_conditions.element_to_be_clickable(("xpath", xpath))
+
+    def clicked(driver: Any) -> bool:
+        if element := look(driver):
+            element.click()
+        return bool(element)
+
+    WebDriverWait(browser, seconds, ignored_exceptions=drawn_anew()).until(clicked, xpath)
+
+
+def drawn_anew() -> list[type[Exception]]:
+    """What is said when the page changed between a look and a click."""
+    from selenium.common.exceptions import (
+        ElementClickInterceptedException,
+        NoSuchElementException,
+        StaleElementReferenceException,
+    )
+
+    return [
+        ElementClickInterceptedException,
+        NoSuchElementException,
+        StaleElementReferenceException,
+    ]
 
 
 def shoot(browser: Any, name: str) -> None:
@@ -110,12 +140,12 @@ def launch_folder(browser: Any, dev: DagsterDev, folder: str, partitions: int) -
     """What a person does. The UI filters dynamic partitions by a part of their name."""
     location = "recipes_orchestration.definitions"
     browser.get(f"{dev.url}/locations/{location}/asset-groups/letters")
-    visible(browser, "//button[contains(., 'Materialize all')]").click()
-    visible(browser, "//*[text()='Select a partition or create one']").click()
+    click(browser, "//button[contains(., 'Materialize all')]")
+    click(browser, "//*[text()='Select a partition or create one']")
     visible(browser, "//input[@placeholder='Filter partitions']").send_keys(f"{folder}/")
-    visible(browser, f"//label[contains(., 'Select all ({partitions})')]").click()
-    visible(browser, "//*[contains(text(), 'Launch runs to materialize')]").click()
-    visible(browser, "//button[contains(., 'Launch backfill')]").click()
+    click(browser, f"//label[contains(., 'Select all ({partitions})')]")
+    click(browser, "//*[contains(text(), 'Launch runs to materialize')]")
+    click(browser, "//button[contains(., 'Launch backfill')]")
 
 
 def finished(instance: dg.DagsterInstance, seconds: float = 180) -> list[Any]:
@@ -146,5 +176,5 @@ def test_a_folder_is_backfilled_from_the_ui_and_turns_green(
             browser.get(f"{dev.url}/assets/letters/read?view=partitions")
             visible(browser, "//*[contains(text(), 'Materialized (2)')]")
             visible(browser, "//*[contains(text(), 'Missing (1)')]")
-            visible(browser, "//*[text()='letters-1891/0001']").click()
+            click(browser, "//*[text()='letters-1891/0001']")
             shoot(browser, "backfill.png")

@@ -1,7 +1,4 @@
-"""A person stops a backfill in the middle of six open batches, in Dagster's own UI.
-
-By the job `stop` in the launchpad, and by cancelling the backfill with the button that it has.
-"""
+"""A person stops a backfill in the middle of six open batches, in Dagster's own UI."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from recipes_orchestration.rehearsal.anthropic_answers import result
 
 from .archive import Archive
 from .command_runs import recipes
-from .test_ui_backfill import browser, launch_folder, shoot, visible
+from .test_ui_backfill import browser, click, launch_folder, shoot, visible
 from .waiting_runs import make_cloud_archive
 from .waiting_site import RUNS, DagsterRun, Site, open_site
 
@@ -92,11 +89,11 @@ def launch_job(browser: Any, site: Site, job: str, config: Mapping[str, str]) ->
 
     location = "recipes_orchestration.definitions"
     browser.get(f"{site.dev.url}/locations/{location}/jobs/{job}/playground")
-    visible(browser, "//div[contains(@class, 'CodeMirror')]//*[contains(text(), 'recipe')]").click()
+    click(browser, "//div[contains(@class, 'CodeMirror')]//*[contains(text(), 'recipe')]")
     keys = ActionChains(browser)
     keys.key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).send_keys(Keys.DELETE)
     keys.send_keys(json.dumps({"ops": {f"recipes_{job}": {"config": config}}})).perform()
-    visible(browser, "//button[contains(., 'Launch Run')][not(@disabled)]").click()
+    click(browser, "//button[contains(., 'Launch Run')][not(@disabled)]")
     visible(browser, f"//*[contains(., 'Run of')]//a[contains(., '{job}')]")
     return str(browser.current_url).rpartition("/")[2]
 
@@ -226,30 +223,3 @@ def test_six_open_batches_are_stopped_from_the_launchpad(
 
     assert recipes(site.archive, "resume", "letters", "--folder", folder).code == 0
     only_the_rest_is_sent(site, rehearsed, folder)
-
-
-def test_six_open_batches_are_stopped_by_cancelling_their_backfill(
-    site: Site, rehearsed: Rehearsal, browser: Any
-):
-    folder = FOLDERS[1]
-    backfill = launched(browser, site, folder)
-    browser.get(f"{site.dev.url}/runs/b/{backfill}")
-    visible(browser, "//*[@data-testid='backfill_actions_dropdown_toggle']").click()
-    visible(browser, "//*[@role='menuitem'][contains(., 'Cancel backfill')]").click()
-    visible(browser, "//button[contains(., 'Cancel backfill')]").click()
-    site.until(lambda: site.status(backfill) == "CANCELED")
-
-    def all_say_so() -> bool:
-        return told(site, backfill).total() == 6 and all(
-            said.startswith("Stopped: 2 of 3 pages read") for said in told(site, backfill)
-        )
-
-    site.until(all_say_so)
-    stopped(site, rehearsed, folder)
-    cancelled = next(run for run in site.runs(backfill) if STOPPED in run.tags)
-    browser.get(f"{site.dev.url}/runs/{cancelled.id}")
-    says(browser, "Stopped: 2 of 3 pages read at anthropic; nothing read is lost")
-    status = recipes(site.archive, "status", "letters", "--folder", folder).out
-    assert "Stopped: 12 of 18 pages read at anthropic; nothing read is lost." in status
-
-    only_the_rest_is_sent(site, rehearsed, folder)  # who launches it again wants it
