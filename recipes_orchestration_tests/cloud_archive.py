@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -139,6 +140,7 @@ def make_cloud_archive(
         (folder / name).mkdir(parents=True)
     (folder / "prompts" / "read.md").write_text(PROMPT)
     (folder / "counting_steps.py").write_text(STEPS + PYTHON_STEPS)
+    sys.modules.pop("counting_steps", None)  # that of another archive
     archive = CloudArchive(folder, provider)
     settings: dict[str, Any] = {"batch_from": 1, "settle_seconds": 0, **(place or {})}
     if provider == "bedrock":

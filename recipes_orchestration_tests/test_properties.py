@@ -55,7 +55,8 @@ def fingerprint(given_parts: dict[str, Any], place: str = "local") -> str:
 
 def spelled(given_parts: dict[str, Any]) -> str:
     """True and 1 are equal in Python but not in a recipe."""
-    return repr({**given_parts, "params": sorted(given_parts["params"].items())})
+    told = {**given_parts, "params": sorted(given_parts["params"].items())}
+    return repr(sorted(told.items()))
 
 
 @given(parts, parts)

@@ -62,16 +62,16 @@ def test_the_files_the_mistakes_are_made_in_are_valid(tmp_path: Path, restored_p
 
 def test_unknown_key_at_the_top_of_a_recipe(messages: Messages) -> None:
     assert messages(recipe=RECIPE + "max_hold: 0.1\n") == [
-        'recipes/letters.yaml:6: found the unknown key "max_hold"; allowed: description, max_held, '
-        'recipe, source, spend, steps, when. Did you mean "max_held"?'
+        'recipes/letters.yaml:6: found the unknown key "max_hold"; allowed: consent, description, '
+        'max_held, recipe, source, spend, steps, when. Did you mean "max_held"?'
     ]
 
 
 def test_unknown_key_at_the_top_of_the_project(messages: Messages) -> None:
     assert messages(project=PROJECT + "librari: x\n") == [
         'project.yaml:5: found the unknown key "librari"; allowed: alerts, ledger, library, '
-        "library_storage_options, limits, name, places, prices, sources, spend. Did you mean "
-        '"library"?'
+        "library_storage_options, limits, name, pages_may_leave, places, prices, sources, spend. "
+        'Did you mean "library"?'
     ]
 
 
