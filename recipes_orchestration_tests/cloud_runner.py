@@ -62,6 +62,11 @@ class Run:
         self.process.join(seconds)
         return self.process.exitcode
 
+    def is_stopped(self) -> bool:
+        """Whether it waits for SIGCONT."""
+        state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "T"
+
     def signalled(self, number: int) -> int | None:
         """Sends it a signal and tells how it ended."""
         assert self.process.pid is not None

@@ -13,7 +13,7 @@ from recipes_orchestration.places.hf_jobs.store import Store
 from recipes_orchestration.rehearsal import HUB, HubScript, Rehearsal
 
 from .cloud_runner import start
-from .hub_archive import advance_to_rest, creates, far_files, hub_archive, sent, until
+from .hub_archive import advance_to_rest, creates, far_files, hub_archive, sent, tries_of, until
 from .job_archive import BATCH, JobArchive, chain, first_stage, run_all
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("restored_path")]
@@ -47,6 +47,22 @@ def test_a_task_that_another_process_is_just_sending_keeps_its_folder(
     assert sender.code() == 0
     assert creates(hub) == 2
     assert far_files(hub) == {}
+
+
+def test_a_task_that_is_removed_before_a_second_process_reads_it_blames_no_page(
+    hub: Rehearsal, tmp_path: Path
+):
+    archive = jobs_only(hub_archive(tmp_path, hub, pages=2))
+    late = start(archive, "HfJobsPlace.results:before:1", number=signal.SIGSTOP)
+    until(late.is_stopped)
+    with archive.engine() as engine:
+        assert run_all(engine).steps["area"].landed == 2
+        assert far_files(hub) == {}
+        before = engine.ledger.records.last()
+        assert late.signalled(signal.SIGCONT) == 0
+        assert tries_of(engine) == {}
+        assert engine.ledger.records.last() == before
+    assert creates(hub) == 1
 
 
 def test_what_was_sent_of_a_task_that_goes_under_another_name_is_removed(

@@ -168,9 +168,7 @@ def test_two_open_batches_of_the_size_are_both_named():
     [
         ("17", 17, 17),
         ("0.5", 0.5, 0.5),
-        pytest.param(
-            format_datetime(datetime.now(UTC) + timedelta(minutes=30)), 1500, 1800, id="a date"
-        ),
+        ("a date", 1500, 1800),
         ("99999999", 24 * 3600, 24 * 3600),
         ("nonsense", 60, 60),
         ("-5", 60, 60),
@@ -181,6 +179,8 @@ def test_how_long_a_provider_asks_to_wait(
     name: str, header: str, least: float, most: float, tmp_path: Path
 ):
     error = b'{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}'
+    if header == "a date":
+        header = format_datetime(datetime.now(UTC) + timedelta(minutes=30))
     slow = Reply(429, error, {"retry-after": header})
     with (
         against(name, *taken(name), slow, Reply()) as (_, provider),

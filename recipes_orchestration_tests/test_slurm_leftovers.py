@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,17 @@ from recipes_orchestration.engine.advance import advance
 from recipes_orchestration.places.slurm.login import Login
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
 
-from .job_archive import BATCH, advance_until, first_stage, make_job_archive, slurm_place
+from .cloud_runner import start
+from .hub_archive import until
+from .job_archive import (
+    BATCH,
+    advance_until,
+    chain,
+    first_stage,
+    make_job_archive,
+    run_all,
+    slurm_place,
+)
 from .slurm_tasks import Cluster, cluster, settled
 
 
@@ -89,3 +100,21 @@ def test_tasks_that_land_together_are_removed_by_one_call_and_later_looks_call_n
         advance_until(engine, 6)
         advance(engine, stage, BATCH)
     assert calls == [3]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("restored_path")
+def test_a_task_that_is_removed_before_a_second_process_reads_it_blames_no_page(
+    slurm_site: SlurmSite, tmp_path: Path
+):
+    settings = slurm_place(slurm_site, tmp_path)
+    archive = make_job_archive(tmp_path / "project", settings, pages=2)
+    archive.write_recipe(chain("slurm")[:2])
+    late = start(archive, "SlurmPlace.results:before:1", number=signal.SIGSTOP)
+    until(late.is_stopped)
+    with archive.engine() as engine:
+        assert run_all(engine).steps["area"].landed == 2
+        before = engine.ledger.records.last()
+        assert late.signalled(signal.SIGCONT) == 0
+        assert engine.ledger.holds.attempts_of("letters", "letters", BATCH) == {}
+        assert engine.ledger.records.last() == before

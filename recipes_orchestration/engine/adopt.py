@@ -132,7 +132,10 @@ def _ended(engine: Engine, task: TaskRow, adopted: Adopted) -> None:
             engine.ledger.tasks.hold(task.id, words)
             adopted.failure = words
     else:
-        close(engine, task)
+        if engine.ledger.tasks.is_open(task.id):
+            close(engine, task)
+        else:  # another process was first, and its record is the whole one
+            engine.place(task.place).forget(task.remote_id or "")
 
 
 def land(engine: Engine, task: TaskRow) -> int:

@@ -67,9 +67,9 @@ def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk, pages: TaskPages | N
     """Writes a chunk and gives how many rows landed. Landing a chunk twice changes nothing.
 
     Results first, failures after: a kill in between costs a failed page one attempt that is not
-    counted. Outcomes for a page or step that the task was not sent for are left out. A failure of
-    the account pauses the place. Raises `SourceError` when pages could not be fetched because the
-    source cannot be reached.
+    counted. Outcomes for a page or step that the task was not sent for are left out, and failures
+    of a task that another process has closed meanwhile. A failure of the account pauses the place.
+    Raises `SourceError` when pages could not be fetched because the source cannot be reached.
     """
     pages = pages or TaskPages.of(task)
     wanted = [
@@ -82,6 +82,9 @@ def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk, pages: TaskPages | N
         engine.library.land(task.recipe, step, task.batch, task.name, chunk.part, results)
         landed += len(results)
     failed = [outcome for outcome in wanted if outcome.failure is not None]
+    if failed and not engine.ledger.tasks.is_open(task.id):
+        # Another process has landed all of it, and what this one did not find may be removed.
+        return landed
     kinds = {outcome.failure.kind: outcome.failure.words for outcome in failed if outcome.failure}
     if FailureKind.SOURCE in kinds:
         # With the whole source away, no page is to blame: this raises and nothing is counted.

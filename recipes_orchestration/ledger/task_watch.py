@@ -30,6 +30,12 @@ class TaskWatch:
             row = connection.execute(query).first()
         return None if row is None else task_row(row)
 
+    def is_open(self, id: str) -> bool:
+        """Whether nobody has closed the task: landed or dropped it."""
+        query = sa.select(sa.literal(1)).where(tasks.c.id == id, tasks.c.state.in_(OPEN_STATES))
+        with self._database.reading() as connection:
+            return connection.scalar(query) is not None
+
     def stopped(self, id: str, why: str) -> bool:
         """The place was asked to end the task; `why` is kept of the first time."""
         return self._change(id, tasks.c.stopped.is_(None), stopped=why, stopped_at=_now())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from ...runner.task_folder import OUT, OUTCOME, PROGRESS, RESULTS
 from ...runner.work import Failure, FailureKind, Outcome
 from ..job_costs import LANDED, JobCost
 from ..place import Chunk, Message, Report, Sent
+from ..task_folders.batch_folder import own_folder
 from ..task_folders.returned import Expected, read_returned
 from ..task_folders.returned_report import MOST_OUTCOME_BYTES, told_of
 from .ends import End
@@ -69,8 +69,12 @@ class HfResults:
 
         Raises `ProviderError` when they cannot be fetched whole.
         """
-        out = self._root / at.folder / OUT
-        shutil.rmtree(out, ignore_errors=True)
+        with own_folder(self._root) as out:
+            yield from self._fetched(sent, at, end, cost, out)
+
+    def _fetched(
+        self, sent: Sent, at: TaskPlace, end: End, cost: JobCost | None, out: Path
+    ) -> Iterator[Chunk]:
         names = [RESULTS, PROGRESS, OUTCOME, ENDED]
         fetched = self._store.fetch(f"{at.folder}/{OUT}", names, out, MAX_RESULTS_BYTES)
         in_time = not _time_was_over(fetched.files.get(ENDED))

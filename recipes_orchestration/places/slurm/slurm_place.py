@@ -14,7 +14,7 @@ from ...errors import ProviderError, Refused, Unreachable
 from ...runner.task_folder import MANIFEST, NEEDS, OUT, OUTCOME, PROGRESS, RESULTS
 from ...runner.work import Failure, FailureKind, TaskSpec
 from ..place import Chunk, Package, Report, Sent, Sought, Standing, State, array_of
-from ..task_folders.batch_folder import remove_task
+from ..task_folders.batch_folder import own_folder, remove_task
 from ..task_folders.far_folders import Over
 from ..task_folders.packaging import Packaging, PackedTask, cut, rung_of
 from ..task_folders.page_files import sweep_parts
@@ -145,7 +145,13 @@ class SlurmPlace:
         how = self._ended.get(sent.remote_id)
         if how is None:
             return
-        folder = self._folder_here(task)
+        if self._shell.here:
+            yield from self._written(sent, task, how, self._folder_here(task))
+            return
+        with own_folder(self._staging) as folder:
+            yield from self._written(sent, task, how, folder)
+
+    def _written(self, sent: Sent, task: SlurmTask, how: Verdict, folder: Path) -> Iterator[Chunk]:
         there = f"{self._login.array_folder(task)}/{task.index}"
         self._shell.get(there, folder, [f"{OUT}/{each}" for each in (RESULTS, PROGRESS, OUTCOME)])
         returned = read_returned(folder / OUT, Expected.of_spec(sent.name, sent.spec))

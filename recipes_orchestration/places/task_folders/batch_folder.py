@@ -1,15 +1,38 @@
-"""What of a batch folder here can go when one of its tasks is done with."""
+"""Folders of tasks here: what was fetched of one, and what can go when one is done with."""
 
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 from ...runner.task_folder import CODE, PAGES
-from .page_files import PARTS, sweep_parts
+from ..processes import this_process
+from .page_files import PARTS, folder_error, sweep_parts
 
-__all__ = ["remove_task"]
+__all__ = ["own_folder", "remove_task"]
+
+
+@contextmanager
+def own_folder(root: Path) -> Generator[Path]:
+    """A folder below `root` for what this process fetches, removed at the end.
+
+    Two processes may land one task at the same time, so that neither may write or remove what the
+    other one reads. Folders of processes that are dead go first. Raises `PlaceError` when the disk
+    does not let it.
+    """
+    own = root / PARTS / f"{this_process()}~{uuid4().hex[:8]}"
+    try:
+        own.mkdir(parents=True, mode=0o700)
+        sweep_parts(root)
+    except OSError as error:
+        raise folder_error(root, error) from error
+    try:
+        yield own
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def remove_task(batch: Path, task: str) -> None:
