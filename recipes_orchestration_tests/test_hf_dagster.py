@@ -109,7 +109,10 @@ def test_a_queued_continuation_cancelled_in_the_ui_cancels_the_job(there: HubSit
     backfill = site.backfill("stop")
     (waiting,) = site.all_waiting(backfill, 1)
     site.until(there.archive.at)
-    site.until(lambda: far_files(there.hub, "/out/outcome.json"))
+    # The job beside it has ended; what it wrote may have landed and gone from the hub by now.
+    site.until(
+        lambda: far_files(there.hub, "/out/outcome.json") or there.landed("size", "stop/0001")
+    )
     site.terminate(waiting)
     assert site.ended(backfill) == "COMPLETED_FAILED"
 
