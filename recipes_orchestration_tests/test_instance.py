@@ -37,3 +37,15 @@ def test_a_new_instance_has_no_telemetry_and_one_local_run_at_a_time(tmp_path: P
         assert not instance.telemetry_enabled
         assert not instance.nux_enabled
         assert instance.get_concurrency_config().pool_config.default_pool_limit == 1
+
+
+def test_a_run_that_is_let_go_while_the_code_is_restarted_waits_for_it(tmp_path: Path):
+    with open_instance(tmp_path) as instance:
+        queue = instance.get_concurrency_config().run_queue_config
+        assert queue is not None
+        minutes = queue.max_user_code_failure_retries * queue.user_code_failure_retry_delay / 60
+        assert minutes >= 5
+        # The section beside it takes nothing from the limits.
+        assert queue.tag_concurrency_limits == [
+            {"key": "recipes/await", "value": "open", "limit": 0}
+        ]
