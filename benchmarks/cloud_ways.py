@@ -62,9 +62,9 @@ def import_all(provider: str) -> None:
         import_module(name)
     pa.array(["text"])  # imports pandas where that is installed
     if provider == "bedrock":
-        boto3: Any = import_module("boto3")
-        for service in ("s3", "bedrock", "bedrock-runtime"):
-            boto3.client(service).close()
+        # A client reads its service's description, which is the work of either way.
+        for name in ("boto3", "botocore.client", "s3transfer.manager"):
+            import_module(name)
         return
     if provider == "gemini":
         import_module("google.genai")

@@ -36,23 +36,23 @@ def test_a_value_that_is_looked_up_is_what_was_landed(tmp_path: Path):
     rows = [result(number, value) for number, value in enumerate(VALUES)]
     land(library, 1, rows[:2])
     land(library, 2, rows[2:])
-    pairs = {(row.page_id, row.key) for row in rows}
-    found = library.lookup(*STEP, pairs)
-    assert dict(found) == {(row.page_id, row.key): row.value for row in rows}
-    assert dict(found) == library.values(*STEP, pairs)
+    found = library.lookup(*STEP, {row.page_id: row.key for row in rows})
+    assert dict(found) == {row.page_id: row.value for row in rows}
+    values = library.values(*STEP, {(row.page_id, row.key) for row in rows})
+    assert {page_id: value for (page_id, _), value in values.items()} == dict(found)
 
 
 def test_only_values_that_were_asked_for_are_there(tmp_path: Path):
     library = Library(str(tmp_path))
     land(library, 1, [result(number, number) for number in range(5)])
-    pair = ("a/00003.png", "key-3")
-    found = library.lookup(*STEP, [pair, ("a/00009.png", "key-9"), ("a/00001.png", "other")])
-    assert dict(found) == {pair: 3}
-    assert ("a/00001.png", "key-1") not in found
+    wanted = {"a/00003.png": "key-3", "a/00009.png": "key-9", "a/00001.png": "other"}
+    found = library.lookup(*STEP, wanted)
+    assert dict(found) == {"a/00003.png": 3}
+    assert "a/00001.png" not in found
 
 
 def test_nothing_is_found_where_nothing_has_landed(tmp_path: Path):
-    assert dict(Library(str(tmp_path)).lookup(*STEP, [("a/1.png", "key")])) == {}
+    assert dict(Library(str(tmp_path)).lookup(*STEP, {"a/1.png": "key"})) == {}
 
 
 def test_files_of_a_thousand_rows_are_left_as_they_are(tmp_path: Path):

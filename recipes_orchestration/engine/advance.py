@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import HeldBack, NoConsent, PlaceError
 from ..ledger.controls import ControlKind, Scope
-from ..ledger.tasks import TaskRow
+from ..ledger.tasks import TaskHead, TaskRow
 from ..places.place import State
 from ..places.processes import process_lives
 from ..runner.work import FailureKind
@@ -51,7 +51,7 @@ class Seen:
     person: bool = False
     stopped: bool = False
     over: OverCap | None = None
-    remote: tuple[TaskRow, ...] = ()
+    remote: tuple[TaskHead | TaskRow, ...] = ()
 
     @property
     def at_rest(self) -> bool:
@@ -137,7 +137,7 @@ def _end_now(engine: Engine, stage: Stage, view: BatchView, steps: tuple[str, ..
 
 def _sent(engine: Engine, stage: Stage, batch: str, landed: int, sending: Sending) -> Seen:
     place = engine.place(stage.place)
-    tasks = engine.ledger.tasks.open(recipe=stage.recipe.name, stage=stage.name, batch=batch)
+    tasks = engine.ledger.tasks.heads(stage.recipe.name, stage.name, batch)
     remote = tuple(task for task in tasks if not place.ends_here(task.remote_id))
     if tasks or sending.waiting:
         return Seen(

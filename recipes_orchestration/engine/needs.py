@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..library.results import Pair
 from ..library.values import LandedValues
 from ..recipe import Step, page_keys
 from .engine import Engine
@@ -36,24 +35,20 @@ class Needs:
         return _PageNeeds(self, page_id)
 
     @cached_property
-    def found(self) -> Mapping[str, tuple[Mapping[str, Pair], LandedValues]]:
-        """The values that are wanted, with what that of each page lies under.
-
-        By step in the order in which steps name them.
-        """
-        found: dict[str, tuple[Mapping[str, Pair], LandedValues]] = {}
+    def found(self) -> Mapping[str, LandedValues]:
+        """The values that are wanted by page, by step in the order in which steps name them."""
+        found: dict[str, LandedValues] = {}
         for need in dict.fromkeys(need for step in self.steps for need in step.needs):
             takers = {step.name for step in self.steps if need in step.needs}
-            key = page_keys(self.fingerprints[need])
-            pairs = {
-                page_id: (page_id, key(self.shas[page_id]))
+            key_of = page_keys(self.fingerprints[need])
+            keys = {
+                page_id: key_of(self.shas[page_id])
                 for page_id, chain in self.chains.items()
                 if need not in chain and not takers.isdisjoint(chain)
             }
-            if pairs:
+            if keys:
                 library = self.engine.library
-                values = library.lookup(self.recipe, need, self.batch, pairs.values())
-                found[need] = pairs, values
+                found[need] = library.lookup(self.recipe, need, self.batch, keys)
         return found
 
 
@@ -65,8 +60,7 @@ class _PageNeeds(Mapping[str, Any]):
         self._page_id = page_id
 
     def __getitem__(self, step: str) -> Any:
-        pairs, values = self._needs.found[step]
-        return values[pairs[self._page_id]]
+        return self._needs.found[step][self._page_id]
 
     def keys(self) -> KeysView[str]:
         """Its steps; a dict, which is made of them for each page, asks for nothing more."""
@@ -74,9 +68,7 @@ class _PageNeeds(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         page_id = self._page_id
-        for step, (pairs, values) in self._needs.found.items():
-            if page_id in pairs and pairs[page_id] in values:
-                yield step
+        return iter([step for step, values in self._needs.found.items() if page_id in values])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -92,11 +92,12 @@ def send(
     work = plan_work(view, steps)
     claims = {view.steps[step].keys[page_id] for page_id, chain in work.items() for step in chain}
     free = engine.ledger.tasks.free_claims(claims)
-    work = {
-        page_id: chain
-        for page_id, chain in work.items()
-        if all(view.steps[step].keys[page_id] in free for step in chain)
-    }
+    if len(free) < len(claims):
+        work = {
+            page_id: chain
+            for page_id, chain in work.items()
+            if all(view.steps[step].keys[page_id] in free for step in chain)
+        }
     if not work:
         sending.rival = True
         return sending
@@ -154,11 +155,12 @@ def _send_part(
                 if passed.work != part or passed.now != now:
                     _hold_back(passed, sending)
                     return
-                _send_group(engine, stage, view, part, packages, sending)
+                works = [_work_of(view, part, package) for package in packages]
+                _send_group(engine, stage, view, part, works, packages, sending)
             finally:
                 for package in packages:
                     place.discard(package)
-            left.difference_update(*(_work_of(view, part, package) for package in packages))
+            left.difference_update(*works)
             # With the last slot taken, the rest waits; where nothing is left, nothing does.
             if sending.stops or (left and no_slot()):
                 return
@@ -181,10 +183,11 @@ def _send_group(
     stage: Stage,
     view: BatchView,
     part: Work,
+    works: Sequence[Work],
     packages: Sequence[Package],
     sending: Sending,
 ) -> None:
-    works = [_work_of(view, part, package) for package in packages]
+    """Sends packages of the part, which hold these works, by one call."""
     try:
         tasks = prepare(engine, stage, view, works, packages)
     except OverCap as over:

@@ -181,7 +181,7 @@ def _json(value: Any) -> str:
 
 def _from_json(text: str) -> Any:
     try:
-        return pydantic_core.from_json(text)
+        return pydantic_core.from_json(text, cache_strings="keys")
     except ValueError:
         return json.loads(text)
 

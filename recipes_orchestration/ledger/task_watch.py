@@ -11,7 +11,17 @@ import sqlalchemy as sa
 from ..errors import LedgerError
 from .connection import Database, portions
 from .tables import tasks
-from .task_rows import OPEN_STATES, TASK_COLUMNS, TaskRow, TaskState, task_row
+from .task_rows import (
+    HEAD_COLUMNS,
+    OPEN_STATES,
+    TASK_COLUMNS,
+    TaskHead,
+    TaskRow,
+    TaskState,
+    slots_taken,
+    task_head,
+    task_row,
+)
 from .words import kept_words
 
 __all__ = ["TaskWatch"]
@@ -29,6 +39,38 @@ class TaskWatch:
         with self._database.reading() as connection:
             row = connection.execute(query).first()
         return None if row is None else task_row(row)
+
+    def open(
+        self,
+        recipe: str | None = None,
+        stage: str | None = None,
+        batch: str | None = None,
+        place: str | None = None,
+    ) -> list[TaskRow]:
+        """The tasks in an open state, oldest first."""
+        return self._rows(*_open(recipe, stage, batch, place))
+
+    def heads(
+        self,
+        recipe: str | None = None,
+        stage: str | None = None,
+        batch: str | None = None,
+        place: str | None = None,
+        *,
+        slot: bool | None = None,
+    ) -> list[TaskHead]:
+        """The open tasks without their pages, oldest first."""
+        query = sa.select(*HEAD_COLUMNS).where(*_open(recipe, stage, batch, place))
+        if slot is not None:
+            query = query.where(tasks.c.slot.is_(slot))
+        query = query.order_by(tasks.c.created_at, tasks.c.id)
+        with self._database.reading() as connection:
+            return [task_head(row) for row in connection.execute(query)]
+
+    def slots_taken(self, place: str) -> int:
+        """How many slots of the place are taken by open tasks."""
+        with self._database.reading() as connection:
+            return slots_taken(connection, place)
 
     def is_open(self, id: str) -> bool:
         """Whether nobody has closed the task: landed or dropped it."""
@@ -164,6 +206,21 @@ class TaskWatch:
             lambda connection: connection.execute(change.values(values)).rowcount == 1
         )
 
+    def _rows(self, *where: sa.ColumnElement[bool]) -> list[TaskRow]:
+        query = sa.select(*TASK_COLUMNS).where(*where).order_by(tasks.c.created_at, tasks.c.id)
+        with self._database.reading() as connection:
+            return [task_row(row) for row in connection.execute(query)]
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _open(*named: str | None) -> list[sa.ColumnElement[bool]]:
+    """What open tasks of that recipe, stage, batch and place are, of each that is named."""
+    columns = (tasks.c.recipe, tasks.c.stage, tasks.c.batch, tasks.c.place)
+    asked = zip(columns, named, strict=True)
+    return [
+        tasks.c.state.in_(OPEN_STATES),
+        *(column == name for column, name in asked if name is not None),
+    ]

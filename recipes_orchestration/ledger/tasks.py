@@ -14,9 +14,7 @@ from .connection import among
 from .reservations import release
 from .tables import batches, claims, pages, tasks
 from .task_rows import (
-    HEAD_COLUMNS,
     OPEN_STATES,
-    TASK_COLUMNS,
     FarFolder,
     NewTask,
     NoSlot,
@@ -26,9 +24,6 @@ from .task_rows import (
     Within,
     insert_tasks,
     name_is_free,
-    slots_taken,
-    task_head,
-    task_row,
 )
 from .task_watch import TaskWatch
 from .words import kept_words
@@ -147,6 +142,9 @@ class TaskBook(TaskWatch):
     def claimed(self, keys: Collection[str]) -> dict[str, str]:
         """The task id by key, for those of the keys that an open task holds."""
         with self._database.reading() as connection:
+            # As a rule nothing is open, and thousands of keys need not be handed over.
+            if connection.scalar(sa.select(sa.literal(1)).select_from(claims).limit(1)) is None:
+                return {}
             query = sa.select(claims.c.key, claims.c.task_id)
             query = query.where(among(connection, claims.c.key, keys))
             return dict(connection.execute(query).all())
@@ -210,34 +208,6 @@ class TaskBook(TaskWatch):
         """Nothing more will come of the task; its claims are free. `message` says why."""
         return self._move(id, OPEN_STATES, state=TaskState.dropped, message=kept_words(message))
 
-    def open(
-        self,
-        recipe: str | None = None,
-        stage: str | None = None,
-        batch: str | None = None,
-        place: str | None = None,
-    ) -> list[TaskRow]:
-        """The tasks in an open state, oldest first."""
-        asked = {"recipe": recipe, "stage": stage, "batch": batch, "place": place}
-        where = [tasks.c[name] == value for name, value in asked.items() if value is not None]
-        return self._rows(tasks.c.state.in_(OPEN_STATES), *where)
-
-    def heads(self, *, slot: bool | None = None, place: str | None = None) -> list[TaskHead]:
-        """The open tasks without their pages, oldest first."""
-        query = sa.select(*HEAD_COLUMNS).where(tasks.c.state.in_(OPEN_STATES))
-        if place is not None:
-            query = query.where(tasks.c.place == place)
-        if slot is not None:
-            query = query.where(tasks.c.slot.is_(slot))
-        query = query.order_by(tasks.c.created_at, tasks.c.id)
-        with self._database.reading() as connection:
-            return [task_head(row) for row in connection.execute(query)]
-
-    def slots_taken(self, place: str) -> int:
-        """How many slots of the place are taken by open tasks."""
-        with self._database.reading() as connection:
-            return slots_taken(connection, place)
-
     def remote_ids(self, place: str, since: datetime) -> set[str]:
         """What the place called the tasks that were asked for since then."""
         query = sa.select(tasks.c.remote_id).where(
@@ -276,11 +246,6 @@ class TaskBook(TaskWatch):
             for task in self._rows(batch.exists())
             if any(sent_page == page_id for sent_page, _ in task.pages)
         ]
-
-    def _rows(self, *where: sa.ColumnElement[bool]) -> list[TaskRow]:
-        query = sa.select(*TASK_COLUMNS).where(*where).order_by(tasks.c.created_at, tasks.c.id)
-        with self._database.reading() as connection:
-            return [task_row(row) for row in connection.execute(query)]
 
     def _move(self, id: str, start: Collection[TaskState], **values: object) -> bool:
         closes = values["state"] in (TaskState.landed, TaskState.dropped)

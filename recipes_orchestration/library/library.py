@@ -155,9 +155,12 @@ class Library:
             found.update(zip(pairs_of(part), map(value_of, texts), strict=True))
         return found
 
-    def lookup(self, recipe: str, step: str, batch: str, pairs: Collection[Pair]) -> LandedValues:
-        """As `values`, each made when it is asked for."""
-        return LandedValues(self.table(recipe, step, batch, (*_PAIR, "value")), pairs)
+    def lookup(self, recipe: str, step: str, batch: str, keys: Mapping[str, str]) -> LandedValues:
+        """The values by page id of those that have landed, each made when it is asked for.
+
+        `keys` are what is wanted of each page.
+        """
+        return LandedValues(self.table(recipe, step, batch, (*_PAIR, "value")), keys)
 
     def rows(self, recipe: str, step: str, batch: str, pairs: Collection[Pair]) -> list[Result]:
         """The results of those of the pairs that have landed, sorted by page id and key."""

@@ -138,7 +138,8 @@ def from_table(table: Table) -> list[Result]:
 def value_of(text: str) -> Any:
     """A value as it was written."""
     try:
-        return pydantic_core.from_json(text)  # the faster one; it refuses what is nested deep
+        # The faster one; it refuses what is nested deep.
+        return pydantic_core.from_json(text, cache_strings="keys")
     except ValueError:
         return json.loads(text)
 

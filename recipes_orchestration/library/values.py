@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .results import Pair, Table, pairs_of, value_of
+from .results import Table, value_of
 
 __all__ = ["LandedValues"]
 
 
-class LandedValues(Mapping[Pair, Any]):
-    """The values of a table by page id and key, as far as they are among the pairs that are wanted.
+class LandedValues(Mapping[str, Any]):
+    """The values of a table by page id, as far as they lie under the key that is wanted of it.
 
     Thousands of values as Python objects take four times the memory that their table takes.
     """
 
-    def __init__(self, table: Table, wanted: Collection[Pair]) -> None:
-        # One of an equal pair is kept, the caller's: the other's texts can go.
-        known = {pair: pair for pair in wanted}
-        found = map(known.get, pairs_of(table))
-        self._rows = {pair: row for row, pair in enumerate(found) if pair is not None}
+    def __init__(self, table: Table, wanted: Mapping[str, str]) -> None:
+        key_of = wanted.get
+        pages = table.column("page_id").to_pylist()
+        keys = table.column("key").to_pylist()
+        self._rows = {
+            page_id: row
+            for row, (page_id, key) in enumerate(zip(pages, keys, strict=True))
+            if key_of(page_id) == key
+        }
         self._texts: Any = table.column("value").combine_chunks()
 
-    def __getitem__(self, pair: Pair) -> Any:
-        return value_of(self._texts[self._rows[pair]].as_py())
+    def __getitem__(self, page_id: str) -> Any:
+        return value_of(self._texts[self._rows[page_id]].as_py())
 
-    def __contains__(self, pair: object) -> bool:
-        return pair in self._rows
+    def __contains__(self, page_id: object) -> bool:
+        return page_id in self._rows
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
 
     def __len__(self) -> int:

@@ -38,7 +38,7 @@ def parse(data: bytes) -> Any:
     Pydantic's reader is the faster one; it takes no half surrogate pairs, which answers may hold.
     """
     try:
-        return pydantic_core.from_json(data, allow_inf_nan=False)
+        return pydantic_core.from_json(data, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
         pass
     try:
