@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ __all__ = [
     "FoundPage",
     "PageRow",
     "below",
-    "page_row",
     "select_batches",
 ]
 
@@ -81,11 +79,6 @@ PAGE_COLUMNS: tuple[sa.ColumnElement[Any], ...] = (
     pages.c.gone_at.is_not(None),
 )
 """The columns of a `PageRow` in its order; `batches` must be joined from outside."""
-
-
-def page_row(row: Sequence[Any]) -> PageRow:
-    """The page of a row of `PAGE_COLUMNS`."""
-    return PageRow._make(row)
 
 
 def select_batches() -> sa.Select[*tuple[Any, ...]]:
