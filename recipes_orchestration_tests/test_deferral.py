@@ -10,6 +10,7 @@ from recipes_orchestration.engine.advance import Seen
 from recipes_orchestration.ledger.tasks import TaskRow
 from recipes_orchestration.orchestration.deferral import (
     EVERY_VARIABLE,
+    PATIENCE,
     Deferral,
     adopt_every,
     may_be_deferred,
@@ -56,7 +57,7 @@ def waiting(bench: Bench, run: dg.DagsterRun, log: Log, **settings: object) -> D
     return Deferral(
         *(bench.instance, run, "anthropic", "a/0001", log),
         inline=float(str(settings.get("inline", 0.0))),
-        every=float(str(settings.get("every", -15.0))),  # no patience at all
+        every=float(str(settings.get("every", -PATIENCE))),  # no patience at all
         sleep=sleep,
     )
 

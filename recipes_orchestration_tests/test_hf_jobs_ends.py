@@ -167,7 +167,8 @@ def test_a_runner_that_is_not_there_fails_the_run_with_its_log(hub: Rehearsal, t
 
 
 def test_what_a_job_cost_that_failed_as_a_whole_is_booked_as_wasted(hub: Rehearsal, tmp_path: Path):
-    archive = hub_archive(tmp_path, hub, runner="no-such-runner")
+    # The Hub counts whole seconds.
+    archive = hub_archive(tmp_path, hub, runner="no-such-runner", setup=["sleep 1.1"])
     with archive.engine() as engine:
         sent(engine)
         failure_of(engine)

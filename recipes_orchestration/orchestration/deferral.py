@@ -36,7 +36,7 @@ from .run_tags import (
     shown_ids,
 )
 
-__all__ = ["EVERY_VARIABLE", "Deferral", "adopt_every", "may_be_deferred"]
+__all__ = ["EVERY_VARIABLE", "PATIENCE", "Deferral", "adopt_every", "may_be_deferred"]
 
 EVERY_VARIABLE = "RECIPES_ADOPT_SECONDS"
 EVERY_SECONDS = 30

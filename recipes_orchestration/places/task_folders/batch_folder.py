@@ -9,24 +9,28 @@ from pathlib import Path
 from uuid import uuid4
 
 from ...runner.task_folder import CODE, PAGES
-from ..processes import this_process
+from ..processes import process_lives, this_process
 from .page_files import PARTS, folder_error, sweep_parts
 
 __all__ = ["own_folder", "remove_task"]
 
+_FETCHED = ".fetched~"
+
 
 @contextmanager
 def own_folder(root: Path) -> Generator[Path]:
-    """A folder below `root` for what this process fetches, removed at the end.
+    """A folder in `root` for what this process fetches, removed at the end.
 
     Two processes may land one task at the same time, so that neither may write or remove what the
     other one reads. Folders of processes that are dead go first. Raises `PlaceError` when the disk
     does not let it.
     """
-    own = root / PARTS / f"{this_process()}~{uuid4().hex[:8]}"
+    own = root / f"{_FETCHED}{this_process()}~{uuid4().hex[:8]}"
     try:
         own.mkdir(parents=True, mode=0o700)
-        sweep_parts(root)
+        for each in root.glob(f"{_FETCHED}*"):
+            if process_lives(each.name.removeprefix(_FETCHED).partition("~")[0]) is False:
+                shutil.rmtree(each, ignore_errors=True)
     except OSError as error:
         raise folder_error(root, error) from error
     try:
