@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import IO
 
@@ -12,6 +13,11 @@ from .results import ADDED, SCHEMA, Table
 from .store import unreadable
 
 __all__ = ["FORMAT", "metadata_of", "open_writer", "read_columns", "write_table"]
+
+# Arrow's usual pool takes twice what it gives out and keeps it: a process that lives for days would
+# hold its largest batch as long.
+if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
+    pa.set_memory_pool(pa.system_memory_pool())
 
 FORMAT = "1"
 """The version of the files' layout, in their metadata as `recipes.format`."""
