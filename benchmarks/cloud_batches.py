@@ -93,8 +93,10 @@ class Bench:
         return Figures(**figures)
 
     def _sent(self, provider: str) -> int:
-        batches = json.loads(self._control("counts"))[provider]["batches"]
-        return sum(batch["size"] for batch in batches)
+        counts = json.loads(self._control("counts"))[provider]
+        # What does not fit into a batch with enough others goes as a plain call.
+        plain: int = sum(counts["plain_requests"].values())
+        return plain + sum(batch["size"] for batch in counts["batches"])
 
     def _control(self, what: str, method: str = "GET") -> bytes:
         request = urllib.request.Request(f"{self.environment['CONTROL']}/{what}", method=method)
