@@ -48,7 +48,7 @@ BACKFILL = """query Q($id: String!) {
 TERMINATE = """mutation M($id: String!) {
   terminateRun(runId: $id) { __typename ... on TerminateRunFailure { message } } }"""
 SENSORS = """{ repositoriesOrError { ... on RepositoryConnection { nodes {
-  sensors { name sensorState { id } } } } } }"""
+  sensors { name sensorState { id status ticks(limit: 1) { status } } } } } } }"""
 STOP_SENSOR = "mutation M($id: String!) { stopSensor(id: $id) { __typename } }"
 
 
@@ -154,15 +154,21 @@ class Site:
         assert answer["__typename"] == "TerminateRunSuccess", answer
 
     def stop_sensor(self, name: str) -> None:
-        nodes = self.dev.graphql(SENSORS)["repositoriesOrError"]["nodes"]
-        (id,) = [
-            sensor["sensorState"]["id"]
-            for node in nodes
-            for sensor in node["sensors"]
-            if sensor["name"] == name
-        ]
-        answer = self.dev.graphql(STOP_SENSOR, {"id": id})["stopSensor"]
-        assert answer["__typename"] == "StopSensorMutationResult", answer
+        """Stops it for good: a tick that was under way writes it down as running again."""
+
+        def rests() -> bool:
+            nodes = self.dev.graphql(SENSORS)["repositoriesOrError"]["nodes"]
+            sensors = [sensor for node in nodes for sensor in node["sensors"]]
+            (state,) = [each["sensorState"] for each in sensors if each["name"] == name]
+            if state["status"] == "STOPPED":
+                return all(tick["status"] != "STARTED" for tick in state["ticks"])
+            answer = self.dev.graphql(STOP_SENSOR, {"id": state["id"]})["stopSensor"]
+            assert answer["__typename"] == "StopSensorMutationResult", answer
+            return False
+
+        self.until(rests)
+        time.sleep(2)
+        self.until(rests)
 
     def until(self, what: Callable[[], T], seconds: float = 420.0) -> T:
         """The first answer that is something; fails with what Dagster printed."""
