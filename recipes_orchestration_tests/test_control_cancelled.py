@@ -21,12 +21,16 @@ from recipes_orchestration.orchestration.events import step_key
 from recipes_orchestration.orchestration.run_tags import (
     AWAIT,
     CANCELLED,
+    CONTINUES,
+    DEFERRING,
+    ENDED,
     FOR_SLOT,
     PARENT_RUN_ID_TAG,
     PLACE,
     SINCE,
     STOPPED,
     WAITING,
+    YES,
     is_by_person,
 )
 from recipes_orchestration.places.place import State
@@ -165,6 +169,27 @@ def test_what_a_command_has_sent_after_it_is_adopted_and_not_stopped(
     (request,) = bench.tick().run_requests or []
     assert request.tags[PARENT_RUN_ID_TAG] == run.run_id
     assert (remote.cancelled, controls(bench)) == ([], [])
+
+
+def test_its_continuation_that_was_queued_in_the_same_second_is_stopped_with_it(
+    bench: Bench, remote: RemotePlace
+):
+    bench.task("a/0001")
+    run = bench.run("a/0001", tags={**WAITS, DEFERRING: YES})
+    with bench.engine() as engine:
+        engine.ledger.runs.beat(run.run_id, engine.owner)
+    (queued,) = bench.queue(bench.tick())
+    assert queued.tags[CONTINUES] == run.run_id
+    bench.cancel(run)
+    bench.tick()
+    assert controls(bench) == [(ControlKind.CANCEL, "a/0001", "")]
+    assert remote.cancelled == ["id-a/0001"]
+    remote.states["id-a/0001"] = State.ENDED
+    bench.tick()
+    words = "Stopped: 0 of 2 pages through ask at anthropic; nothing read is lost."
+    assert bench.again(run).tags[STOPPED] == words
+    # It lands what was answered and then says the same.
+    assert bench.again(queued).tags[AWAIT] == ENDED
 
 
 def test_a_run_that_another_one_came_after_stops_nothing(bench: Bench):

@@ -16,7 +16,15 @@ from .adoption_desk import ACTIVE, QUEUED, Desk
 from .continuations import Work
 from .reconciling import SILENT_AFTER
 from .recording import record_stopped
-from .run_tags import CANCELLED, PARTITION_NAME_TAG, STOPPED, shown_ids, tag_words
+from .run_tags import (
+    CANCELLED,
+    CONTINUES,
+    PARENT_RUN_ID_TAG,
+    PARTITION_NAME_TAG,
+    STOPPED,
+    shown_ids,
+    tag_words,
+)
 
 __all__ = [
     "is_cancelled",
@@ -108,8 +116,9 @@ def was_stopped(run: dg.DagsterRun) -> bool:
 def stop_run(desk: Desk, run: dg.DagsterRun) -> bool:
     """Stops what a run had left to do that was cancelled, once, and says so on it.
 
-    What a later run was to do as well is left to that one, and to a command what that has sent
-    since. False when another process is at it: the one before the run may not have ended yet.
+    What a later run was to do as well is left to that one, unless it is the continuation that was
+    queued while the person pressed the button, and to a command what that has sent since. False
+    when another process is at it: the one before the run may not have ended yet.
     """
     if was_stopped(run):
         return True
@@ -122,7 +131,7 @@ def stop_run(desk: Desk, run: dg.DagsterRun) -> bool:
         return True
     for work in works:
         last, busy = latest_run(desk, work)
-        if not busy and last is not None and last.run_id == run.run_id:
+        if last is not None and (_is_again(last, run) or (last.run_id == run.run_id and not busy)):
             tasks = [task for task in heads if _work_of(task) == work]
             if not all(left_alone(task, process) for task in tasks):
                 return False
@@ -146,6 +155,11 @@ def went_on(desk: Desk, run: dg.DagsterRun, tasks: Iterable[TaskHead]) -> bool:
     return any(
         task.created_at > ended and task.owner.partition("/")[0] != process for task in tasks
     )
+
+
+def _is_again(later: dg.DagsterRun, run: dg.DagsterRun) -> bool:
+    """Whether the later run is the continuation of this one."""
+    return later.tags.get(CONTINUES) == run.run_id == later.tags.get(PARENT_RUN_ID_TAG)
 
 
 def _process_of(desk: Desk, run: dg.DagsterRun) -> str | None:
@@ -191,6 +205,9 @@ def tell_stopped(desk: Desk, work: Work, words: str) -> None:
         view = look(engine, recipe, work.batch, steps)
         record_stopped(engine, desk.instance, view, steps, standing)
     run, _ = latest_run(desk, work)
+    if run is not None and not is_cancelled(run):
+        before = desk.instance.get_run_by_id(run.tags.get(CONTINUES, ""))
+        run = before if before is not None and _is_again(run, before) else run
     if run is not None and is_cancelled(run):
         desk.instance.add_run_tags(run.run_id, {STOPPED: tag_words(standing)})
         desk.instance.report_engine_event(f"{words} {standing}", run)
