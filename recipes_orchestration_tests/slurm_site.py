@@ -40,12 +40,13 @@ PREFIX = "recipes-slurm-"
 @contextmanager
 def _site(**settings: object) -> Generator[SlurmSite]:
     """A site in a folder of its own, which is not under pytest's: munge must be able to enter."""
-    wanted = SlurmSiteSettings(**settings)  # pyright: ignore[reportArgumentType]
-    if words := why_not_here(wanted):
+    if words := why_not_here(SlurmSiteSettings(**settings)):  # pyright: ignore[reportArgumentType]
         pytest.skip(words)
     _end_orphans()
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    folder, home = (Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")) for _ in range(2))
     try:
+        settings["extra"] = f"TaskProlog={_told_of(home)}"
+        wanted = SlurmSiteSettings(**settings)  # pyright: ignore[reportArgumentType]
         site = start_site(folder, wanted)
         try:
             yield site
@@ -53,6 +54,20 @@ def _site(**settings: object) -> Generator[SlurmSite]:
             site.down()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _told_of(home: Path) -> Path:
+    """What tells the jobs that they are at home there, where there is no profile.
+
+    What a person's profile does takes a while, and a login shell that is killed in the middle of it
+    may leave a lock for which all later ones wait.
+    """
+    prolog = home / "task-prolog"
+    prolog.write_text(f"#!/bin/sh\necho export HOME={home}\n")
+    for each in (home, prolog):
+        each.chmod(0o755)
+    return prolog
 
 
 def _end_orphans() -> None:

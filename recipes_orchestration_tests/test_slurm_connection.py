@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 
@@ -191,7 +191,8 @@ def lose_network(site: SlurmSite) -> None:
     connections = listener.children(recursive=True)
     listener.kill()
     for each in connections:
-        each.kill()
+        with suppress(psutil.NoSuchProcess):  # one may end by itself just now
+            each.kill()
 
 
 def test_a_network_that_was_away_needs_no_person_where_keys_suffice(

@@ -39,16 +39,11 @@ def test_tasks_go_and_come_back_and_nothing_is_left(ssh_site: SlurmSite, tmp_pat
     assert files_of(tmp_path / "staging") == []
 
 
-def test_a_home_folder_is_where_the_account_says(
-    ssh_site: SlurmSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    here = cluster(ssh_site, tmp_path, ssh=True, scratch="~/.recipes-test-of-scratch")
-    try:
-        (standing,) = here.place().statuses([f"1_0/nowhere/{here.array}"]).values()
-        assert standing.state is State.RUNNING
-        assert Path("~/.recipes-test-of-scratch/archive").expanduser().is_dir()
-    finally:
-        subprocess.run(["rm", "-rf", Path("~/.recipes-test-of-scratch").expanduser()], check=True)
+def test_a_home_folder_is_the_one_of_the_login_node(ssh_site: SlurmSite, tmp_path: Path):
+    here = cluster(ssh_site, tmp_path, ssh=True, scratch="~/scratch")
+    (standing,) = here.place().statuses([f"1_0/nowhere/{here.array}"]).values()
+    assert standing.state is State.RUNNING
+    assert (ssh_site.home / "scratch" / "archive").is_dir()
 
 
 def test_slurm_is_found_where_only_a_login_knows_it(

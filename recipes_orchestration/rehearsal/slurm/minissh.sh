@@ -17,7 +17,7 @@ PORT=${PORT:-16822} LOGIN=${LOGIN:-root} SECOND=${SECOND:-0}
 alive() {
   local pid
   pid=$(cat "$D/sshd.pid" 2>/dev/null) && [ -n "$pid" ] &&
-    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sshd ] && echo "$pid"
+    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sshd ] && ! grep -q '^State:.[ZX]' "/proc/$pid/status" && echo "$pid"
 }
 below() { # all processes below one, the farthest first
   local child
@@ -98,7 +98,7 @@ AllowUsers $LOGIN
 MaxStartups 100
 MaxSessions 100
 PermitUserEnvironment no
-SetEnv SLURM_CONF=$SITE/slurm.conf
+SetEnv SLURM_CONF=$SITE/slurm.conf HOME=$D/home
 Subsystem sftp internal-sftp
 CONF
 if ! alive >/dev/null; then
