@@ -24,7 +24,9 @@ def test_how_a_task_ended_is_told_when_the_queue_has_forgotten_it(
     site = slurm_accounting_site
     here = cluster(site, tmp_path, parallel=1)
     ids = here.send(here.place(), here.spec("a", "b-slow", "c"))
-    eventually(lambda: here.results_file(ids[0]).exists())
+    # The first is done and the second at work: one that is cancelled in the moment of its start may
+    # stay RUNNING in the accounts.
+    eventually((here.task_folder(ids[1]).parent / "started.1").exists)
     for remote_id in ids:
         site.ask("scancel", remote_id.partition("/")[0])
     eventually(lambda: accounts(here).count("CANCELLED") >= 1 and "RUNNING" not in accounts(here))
