@@ -56,16 +56,15 @@ def measured() -> Generator[list[Figures]]:
     found.append(Figures(ended - used, seconds, max(0, memory("VmHWM") - before), ended, lived))
 
 
-def import_all(way: str, provider: str) -> None:
-    """What the way would else import while it is timed; the SDKs do so when first used."""
-    prices = () if way == "bare" else ("genai_prices.data", "genai_prices.data_units")
-    for name in ("pyarrow.parquet", *prices):
+def import_all(provider: str) -> None:
+    """What either way would else import while it is timed; the SDKs do so when first used."""
+    for name in ("pyarrow.parquet", "genai_prices.data", "genai_prices.data_units"):
         import_module(name)
     pa.array(["text"])  # imports pandas where that is installed
     if provider == "bedrock":
-        # A client reads its service's description, which is the work of either way.
-        for name in ("boto3", "botocore.client", "s3transfer.manager"):
-            import_module(name)
+        boto3: Any = import_module("boto3")
+        for service in ("s3", "bedrock", "bedrock-runtime"):
+            boto3.client(service).close()
         return
     if provider == "gemini":
         import_module("google.genai")
@@ -84,7 +83,7 @@ def import_all(way: str, provider: str) -> None:
 def one(way: str, provider: str, folder: Path) -> tuple[Figures, int]:
     """Figures, and how many pages have an answer in the end."""
     images = not (folder / "texts.parquet").exists()
-    import_all(way, provider)
+    import_all(provider)
     if way == "bare":
         with measured() as found:
             done = BARE[provider](folder, images)
