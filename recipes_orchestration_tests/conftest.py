@@ -87,6 +87,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
 
 
+class ToldAtOnce:
+    """Prints each failure when it happens, so that a run which is ended early has told it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            out = self.config.get_terminal_writer()
+            out.line()
+            out.sep("_", f"{report.nodeid} ({report.when})")
+            out.line(report.longreprtext)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tells failures at once where test files are shared out; one process tells them at the end."""
+    if config.getoption("dist") != "no":
+        config.pluginmanager.register(ToldAtOnce(config))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_other_machine() -> Iterator[None]:
     """Refuses every connection of this process that is not to a server of this machine."""
