@@ -31,6 +31,7 @@ _OWNERS = {
     "SlurmPlace": "places.slurm.slurm_place",
     "Login": "places.slurm.login",
     "HfJobsPlace": "places.hf_jobs.hf_jobs_place",
+    "Hub": "places.hf_jobs.hub",
     "Store": "places.hf_jobs.store",
     "Journal": "places.cloud.plain_calls",
     "PlainTasks": "places.cloud.plain_tasks",

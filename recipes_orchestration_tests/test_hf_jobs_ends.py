@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 
 from recipes_orchestration.engine.advance import advance
-from recipes_orchestration.engine.engine import Engine
 from recipes_orchestration.engine.look import look
 from recipes_orchestration.engine.stopping import land_stopped, stop_tasks
-from recipes_orchestration.places.place import Package
 from recipes_orchestration.rehearsal import HUB, HUB_TOKEN, HUB_USER, HubScript, Rehearsal
 
+from .cloud_runner import start
 from .hub_archive import (
     advance_to_rest,
     creates,
@@ -235,41 +231,16 @@ def test_stop_ends_the_job_and_lands_what_it_put_back(hub: Rehearsal, slow: JobA
     assert {job["stage"] for job in hub.counts(HUB)["jobs"]} == {"CANCELED"}
 
 
-def killed(archive: JobArchive, work: Callable[[Engine], object]) -> None:
-    """Runs the work in a process of its own, which it ends by SIGKILL."""
-    process = os.fork()
-    if process == 0:
-        try:
-            with archive.engine() as engine:
-                work(engine)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(process, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-
-
-def die(*_: object, **__: object) -> NoReturn:
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError
+def killed(archive: JobArchive, point: str) -> None:
+    """Runs it in a process of its own, which ends itself by SIGKILL at that point."""
+    assert start(archive, point).code() == -signal.SIGKILL
 
 
 def test_a_sender_killed_when_its_job_was_taken_leaves_it_to_the_next_one(
     hub: Rehearsal, tmp_path: Path
 ):
     archive = hub_archive(tmp_path, hub)
-
-    def work(engine: Engine) -> None:
-        place = engine.place("hf_jobs")
-        submit = place.submit
-
-        def deadly(names: Sequence[str], packages: Sequence[Package]) -> NoReturn:
-            submit(names, packages)
-            die()
-
-        place.submit = deadly
-        sent(engine)
-
-    killed(archive, work)
+    killed(archive, "HfJobsPlace.submit:after:1")
     with archive.engine() as engine:
         view = run_all(engine)
     assert view.steps["area"].landed == 4
@@ -280,12 +251,7 @@ def test_a_sender_killed_before_it_asked_for_its_job_leaves_its_pages_to_the_nex
     hub: Rehearsal, tmp_path: Path
 ):
     archive = hub_archive(tmp_path, hub)
-
-    def work(engine: Engine) -> None:
-        engine.place("hf_jobs")._hub.run = die  # pyright: ignore
-        sent(engine)
-
-    killed(archive, work)
+    killed(archive, "Hub.run:before:1")
     assert len(far_files(hub, ".png")) == 4
     with archive.engine() as engine:
         view = run_all(engine)
@@ -298,18 +264,7 @@ def test_a_landing_that_was_killed_is_made_whole_by_the_next_one(hub: Rehearsal,
     with archive.engine() as engine:
         sent(engine)
         until(lambda: len(far_files(hub, "/out/outcome.json")) == 2)
-
-    def work(engine: Engine) -> None:
-        land = engine.library.land
-
-        def deadly(*given: Any, **named: Any) -> NoReturn:
-            land(*given, **named)
-            die()
-
-        engine.library.land = deadly
-        run_all(engine)
-
-    killed(archive, work)
+    killed(archive, "Library.land:after:1")
     with archive.engine() as engine:
         view = run_all(engine)
     assert view.steps["area"].landed == 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from recipes_orchestration.engine.look import PageState, look
 from recipes_orchestration.engine.stopping import land_stopped, stop_tasks
 from recipes_orchestration.rehearsal.slurm_site import SlurmSite
 
+from .cloud_runner import start
 from .job_archive import (
     BATCH,
     Arrays,
@@ -349,22 +349,7 @@ def test_a_killed_landing_lands_everything_at_the_next_look(slurm_site: SlurmSit
     with archive.engine() as engine:
         sent(engine)
         until(lambda: not elements(slurm_site, "PENDING,RUNNING,COMPLETING"))
-    process = os.fork()
-    if process == 0:
-        try:
-            with archive.engine() as engine:
-                land = engine.library.land
-
-                def deadly(*args: object, **named: object) -> None:
-                    land(*args, **named)  # pyright: ignore[reportArgumentType]
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-                engine.library.land = deadly  # pyright: ignore[reportAttributeAccessIssue]
-                run_all(engine)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(process, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
+    assert start(archive, "Library.land:after:1").code() == -signal.SIGKILL
     with archive.engine() as engine:
         view = run_all(engine)
         assert view.steps["area"].landed == 6
