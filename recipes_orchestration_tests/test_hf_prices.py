@@ -5,9 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from huggingface_hub import JobInfo
 
 from recipes_orchestration.places.hf_jobs.ends import end_of, is_over
-from recipes_orchestration.places.hf_jobs.hub import Job
+from recipes_orchestration.places.hf_jobs.hub import Job, job_of
 from recipes_orchestration.places.hf_jobs.prices import cost_of, price_of
 from recipes_orchestration.runner.work import FailureKind
 
@@ -22,6 +23,33 @@ def a_job(stage: str, message: str = "") -> Job:
 def test_a_minute_that_was_begun_counts_whole(seconds: float, dollars: str):
     price = price_of("t4-medium", {"t4-medium": (10_000, "minute")})
     assert cost_of(price, seconds) == Decimal(dollars)
+
+
+@pytest.mark.parametrize(
+    ("started", "finished", "counted", "seconds"),
+    [
+        (None, None, 0, 0.0),
+        ("12:00:00.100", "12:00:00.900", 0, 0.8),
+        ("12:00:00.100", "12:01:00.200", 60, 60.1),
+        ("12:00:00.100", None, 7, 7.0),
+        ("12:00:00.100", None, None, 0.001),
+        ("12:00:00.100", "11:59:59.900", 0, 0.001),
+    ],
+)
+def test_a_job_that_ran_has_run_for_more_than_the_whole_seconds_which_the_hub_counts(
+    started: str | None, finished: str | None, counted: int | None, seconds: float
+):
+    day = "2026-11-30T"
+    told = JobInfo(
+        id="687f",
+        owner={"id": "1", "name": "archive", "type": "user"},
+        status={"stage": "COMPLETED"},
+        flavor="cpu-basic",
+        startedAt=started and f"{day}{started}Z",
+        finishedAt=finished and f"{day}{finished}Z",
+        durations={"scheduling_secs": 1, "running_secs": counted, "total_secs": counted},
+    )
+    assert job_of(told).seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(("unit", "micro"), [("second", 100), ("minute", 6000), ("hour", 360_000)])

@@ -20,13 +20,15 @@ from .calls import bound_calls, refusal, tidy, trouble
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, JobInfo, Volume
 
-__all__ = ["OPEN_STAGES", "Hub", "Job", "JobOrder", "NotThere"]
+__all__ = ["OPEN_STAGES", "Hub", "Job", "JobOrder", "NotThere", "job_of"]
 
 # Longer lists are cut off. A job that is not seen in one is asked for by its id, a file is sent.
 MAX_LIST_PAGES = 500
 # Seconds before a page of a list is asked for again that did not come.
 LIST_PAUSES = (0.5, 1.5)
 LOG_LINES, LOG_LINE = 20, 300
+# Seconds that a job has run of which no more is known than that it began.
+A_MOMENT = 0.001
 
 OPEN_STAGES = ("SCHEDULING", "RUNNING")
 
@@ -120,7 +122,7 @@ class Hub:
     def run(self, order: JobOrder) -> Job:
         """Starts a job, by one request that is never repeated."""
         with self.asking(f"start a job in {self.namespace}"):
-            return _job(
+            return job_of(
                 self.api.run_job(
                     image=order.image,
                     command=list(order.command),
@@ -141,7 +143,7 @@ class Hub:
 
         with self.asking(f"show job {id}"):
             try:
-                return _job(self.api.inspect_job(job_id=id, namespace=self.namespace))
+                return job_of(self.api.inspect_job(job_id=id, namespace=self.namespace))
             except JobNotFoundError:
                 return None
 
@@ -154,7 +156,7 @@ class Hub:
         what = f"list the jobs of {self.namespace}"
         for told in self.items(f"/api/jobs/{self.namespace}", asked, what):
             with self.asking(what):
-                job = _job(JobInfo(**told))
+                job = job_of(JobInfo(**told))
             yield job
 
     def items(
@@ -236,20 +238,31 @@ class Hub:
         return url
 
 
-def _job(info: JobInfo) -> Job:
-    durations = info.durations
-    seconds = durations.running_secs if durations is not None else None
-    if seconds is None and info.started_at is not None and info.finished_at is not None:
-        seconds = (info.finished_at - info.started_at).total_seconds()
+def job_of(info: JobInfo) -> Job:
+    """The job that the Hub tells of."""
     return Job(
         id=str(info.id),
         stage=str(getattr(info.status.stage, "value", info.status.stage)),
         message=tidy(str(info.status.message or "")),
         flavor=str(getattr(info.flavor, "value", info.flavor) or ""),
-        seconds=max(0.0, float(seconds or 0)),
+        seconds=_seconds(info),
         labels=_texts(info.labels),
         environment=_texts(info.environment),
     )
+
+
+def _seconds(info: JobInfo) -> float:
+    """How long a job ran; not 0 when it ran at all, as a minute that was begun is billed.
+
+    The Hub counts whole seconds and leaves off what is beyond them.
+    """
+    counted = info.durations.running_secs if info.durations is not None else None
+    ran = float(counted or 0)
+    if info.started_at is None:
+        return max(0.0, ran)
+    if info.finished_at is not None:
+        ran = max(ran, (info.finished_at - info.started_at).total_seconds())
+    return max(A_MOMENT, ran)
 
 
 def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
