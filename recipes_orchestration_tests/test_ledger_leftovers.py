@@ -144,7 +144,28 @@ def test_a_name_whose_folder_is_being_removed_is_used_no_more(
 
 
 def test_open_tasks_of_an_older_ledger_have_folders_where_they_are_jobs(ledger_url: str):
-    database = Database(address_of(ledger_url), 10.0)
+    make_older_ledger(ledger_url)
+    with open_ledger(ledger_url) as ledger:
+        folders = {task.name: task.folder for task in ledger.tasks.open()}
+    assert folders == {"job": "there", "cloud": None}
+
+
+def test_tasks_of_an_older_ledger_keep_their_pages_and_calls(ledger_url: str):
+    make_older_ledger(ledger_url)
+    with open_ledger(ledger_url) as ledger:
+        kept = {task.name: (task.pages, task.calls) for task in ledger.tasks.open()}
+    pages = (("a/1.png", "ff"), ("a/2.png", "fe"))
+    assert kept == {"job": (pages, None), "cloud": (pages, {"a/1.png": "c1", "a/2.png": "c2"})}
+
+
+def make_older_ledger(url: str) -> None:
+    """A ledger of the fourth migration with two open tasks, one of them at a provider."""
+    insert = sa.text(
+        "INSERT INTO tasks (id, name, recipe, stage, source, batch, place, state, attempt, "
+        "fingerprints, pages, owner, created_at, heartbeat_at, sent, calls) VALUES (:name, :name, "
+        "'r', 's', 'src', 'b', 'far', 'open', 1, '{}', :pages, 'me', '2026-11-01 00:00:00', "
+        "'2026-11-01 00:00:00', :sent, :calls)"
+    )
     groups = {"job": {"batch": "a", "rung": 0}, "cloud": {"endpoint": "chat"}}
 
     def older(connection: sa.Connection) -> None:
@@ -153,19 +174,18 @@ def test_open_tasks_of_an_older_ledger_have_folders_where_they_are_jobs(ledger_u
         config.set_main_option("path_separator", "os")
         config.attributes["connection"] = connection
         command.upgrade(config, "0004")
-        insert = sa.text(
-            "INSERT INTO tasks (id, name, recipe, stage, source, batch, place, state, attempt, "
-            "fingerprints, pages, owner, created_at, heartbeat_at, sent) VALUES (:name, :name, "
-            "'r', 's', 'src', 'b', 'far', 'open', 1, '{}', '[]', 'me', '2026-11-01 00:00:00', "
-            "'2026-11-01 00:00:00', :sent)"
-        )
         for name, group in groups.items():
-            connection.execute(insert, {"name": name, "sent": json.dumps({"group": group})})
+            calls = {"a/1.png": "c1", "a/2.png": "c2"} if name == "cloud" else None
+            row = {
+                "name": name,
+                "pages": json.dumps([["a/1.png", "ff"], ["a/2.png", "fe"]]),
+                "sent": json.dumps({"group": group}),
+                "calls": calls and json.dumps(calls),
+            }
+            connection.execute(insert, row)
 
-    if (file := address_of(ledger_url).sqlite_file) is not None:
+    database = Database(address_of(url), 10.0)
+    if (file := address_of(url).sqlite_file) is not None:
         file.parent.mkdir(parents=True)
     database.write(older)
     database.close()
-    with open_ledger(ledger_url) as ledger:
-        folders = {task.name: task.folder for task in ledger.tasks.open()}
-    assert folders == {"job": "there", "cloud": None}

@@ -26,7 +26,7 @@ __all__ = [
     "tellings",
 ]
 
-SCHEMA = "0006"
+SCHEMA = "0007"
 """The newest migration: the schema that this code reads and writes."""
 
 VERSION_TABLE = "ledger_version"
@@ -138,7 +138,6 @@ tasks = sa.Table(
     sa.Column("remote_id", sa.Text()),
     sa.Column("attempt", sa.Integer(), nullable=False),
     sa.Column("fingerprints", sa.JSON(), nullable=False),
-    sa.Column("pages", sa.JSON(), nullable=False),
     sa.Column("owner", sa.Text(), nullable=False),
     sa.Column("message", sa.Text()),
     sa.Column("created_at", UtcTime(), nullable=False),
@@ -148,8 +147,6 @@ tasks = sa.Table(
     sa.Column("landed_at", UtcTime()),
     # What was sent, so that it lands as it was sent: the steps, and the fingerprints they needed.
     sa.Column("sent", sa.JSON()),
-    # The id of each page's call in a provider's batch.
-    sa.Column("calls", sa.JSON()),
     sa.Column("slot", sa.Boolean(), nullable=False, server_default=sa.false()),
     sa.Column("stopped", sa.Text()),
     sa.Column("stopped_at", UtcTime()),
@@ -169,6 +166,17 @@ tasks = sa.Table(
     sa.Index(None, "folder", "state"),
     sa.Index(None, "recipe", "stage", "batch"),
     sa.Index(None, "source", "batch"),
+)
+
+# Beside their tasks: a row is written anew with all that is in it whenever something of it changes,
+# and these are megabytes that never do.
+task_pages = sa.Table(
+    "task_pages",
+    metadata,
+    sa.Column("task_id", _words(), sa.ForeignKey("tasks.id"), primary_key=True),
+    sa.Column("pages", sa.JSON(), nullable=False),
+    # The id of each page's call in a provider's batch.
+    sa.Column("calls", sa.JSON()),
 )
 
 claims = sa.Table(

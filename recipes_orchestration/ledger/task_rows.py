@@ -12,12 +12,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from .connection import Database, insert_into, listed, one_at_a_time
-from .tables import claims, tasks
+from .tables import claims, task_pages, tasks
 
 __all__ = [
     "HEAD_COLUMNS",
     "OPEN_STATES",
-    "TASK_COLUMNS",
     "FarFolder",
     "NewTask",
     "NoSlot",
@@ -27,6 +26,7 @@ __all__ = [
     "Within",
     "insert_tasks",
     "name_is_free",
+    "select_tasks",
     "slots_taken",
     "task_head",
     "task_row",
@@ -147,13 +147,21 @@ HEAD_COLUMNS = tuple(tasks.c[each.name] for each in fields(TaskHead))
 """The columns of a `TaskHead` in its order."""
 
 
-TASK_COLUMNS = tuple(tasks.c[each.name] for each in fields(TaskRow))
-"""The columns of a `TaskRow` in its order."""
+_PAGE_FIELDS = ("pages", "calls")
+
+_TASK_COLUMNS: tuple[sa.ColumnElement[Any], ...] = tuple(
+    (task_pages if each.name in _PAGE_FIELDS else tasks).c[each.name] for each in fields(TaskRow)
+)
+
+
+def select_tasks() -> sa.Select[*tuple[Any, ...]]:
+    """A query for tasks whole, as rows for `task_row`."""
+    return sa.select(*_TASK_COLUMNS).join_from(tasks, task_pages)
 
 
 def task_row(row: Sequence[Any]) -> TaskRow:
-    """The task of a row of `TASK_COLUMNS`."""
-    task = dict(zip((column.name for column in TASK_COLUMNS), row, strict=True))
+    """The task of a row of `select_tasks`."""
+    task = dict(zip((each.name for each in fields(TaskRow)), row, strict=True))
     task["state"] = TaskState(task["state"])
     task["pages"] = tuple(map(tuple, task["pages"]))
     return TaskRow(**task)
@@ -215,6 +223,8 @@ def _insert(connection: sa.Connection, task: TaskRow, keys: Collection[str]) -> 
     new = insert_into(connection, tasks).values(_values(row)).on_conflict_do_nothing()
     if connection.execute(new).rowcount != 1:
         raise _Taken
+    pages = {"task_id": row.id, "pages": row.pages, "calls": row.calls}
+    connection.execute(sa.insert(task_pages).values(pages))
     # Always in one order, so that two which want the same keys cannot wait for each other.
     wanted = sorted(set(keys))
     if not wanted:
@@ -232,7 +242,8 @@ def _insert(connection: sa.Connection, task: TaskRow, keys: Collection[str]) -> 
 
 def _values(task: TaskRow) -> dict[str, Any]:
     # Not `asdict`, which would copy each page of thousands.
-    return {each.name: getattr(task, each.name) for each in fields(task)}
+    names = (each.name for each in fields(task) if each.name not in _PAGE_FIELDS)
+    return {name: getattr(task, name) for name in names}
 
 
 def slots_taken(connection: sa.Connection, place: str) -> int:
@@ -259,5 +270,8 @@ def name_is_free(columns: sa.FromClause = tasks) -> sa.ColumnElement[bool]:
 
 
 def _first_asked(connection: sa.Connection, task: TaskRow) -> datetime:
-    unsent = sa.delete(tasks).where(tasks.c.name == task.name, name_is_free())
+    free = sa.and_(tasks.c.name == task.name, name_is_free())
+    mine = sa.select(tasks.c.id).where(free).scalar_subquery()
+    connection.execute(sa.delete(task_pages).where(task_pages.c.task_id == mine))
+    unsent = sa.delete(tasks).where(free)
     return connection.scalar(unsent.returning(tasks.c.created_at)) or task.created_at

@@ -14,10 +14,10 @@ from .tables import tasks
 from .task_rows import (
     HEAD_COLUMNS,
     OPEN_STATES,
-    TASK_COLUMNS,
     TaskHead,
     TaskRow,
     TaskState,
+    select_tasks,
     slots_taken,
     task_head,
     task_row,
@@ -35,7 +35,7 @@ class TaskWatch:
 
     def get(self, id: str) -> TaskRow | None:
         """The task of that id."""
-        query = sa.select(*TASK_COLUMNS).where(tasks.c.id == id)
+        query = select_tasks().where(tasks.c.id == id)
         with self._database.reading() as connection:
             row = connection.execute(query).first()
         return None if row is None else task_row(row)
@@ -207,7 +207,7 @@ class TaskWatch:
         )
 
     def _rows(self, *where: sa.ColumnElement[bool]) -> list[TaskRow]:
-        query = sa.select(*TASK_COLUMNS).where(*where).order_by(tasks.c.created_at, tasks.c.id)
+        query = select_tasks().where(*where).order_by(tasks.c.created_at, tasks.c.id)
         with self._database.reading() as connection:
             return [task_row(row) for row in connection.execute(query)]
 
