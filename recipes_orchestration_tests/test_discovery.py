@@ -187,7 +187,7 @@ def test_a_data_version_is_of_the_pages_that_are_there(scans: Path, ledger: Ledg
     version = data_version(pages)
     assert len(version) == 32
     assert data_version(reversed(pages)) == version
-    assert data_version([page._replace(stamp="other") for page in pages]) == version
+    assert data_version([page._replace(file="other") for page in pages]) == version
     assert data_version([pages[0]._replace(sha256="0" * 64), *pages[1:]]) != version
     gone = pages[0]._replace(gone=True)
     assert data_version([gone, *pages[1:]]) == data_version(pages[1:]) != version

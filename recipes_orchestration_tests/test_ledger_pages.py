@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from recipes_orchestration.errors import LedgerError
 from recipes_orchestration.ledger.database import Ledger
-from recipes_orchestration.ledger.pages import BatchRow, FoundPage, PageRow
+from recipes_orchestration.ledger.pages import BatchPage, BatchRow, FoundPage, PageRow
 
 
 def found(page_id: str, sha256: str | None = None, **changes: object) -> FoundPage:
@@ -38,7 +38,7 @@ def test_a_recorded_page_comes_back_as_it_was_found(ledger: Ledger) -> None:
         "a/p1.pdf#0002", "ff", frame=1, problem="not a \N{LATIN SMALL LETTER E WITH ACUTE} page"
     )
     assert record(ledger, "a", [page], (1, ["a/p1.pdf#0002"])) == ["a/0001"]
-    assert ledger.pages.in_batch("letters", "a/0001") == [
+    assert ledger.pages.rows_of_folder("letters", "a") == [
         PageRow(
             page_id="a/p1.pdf#0002",
             file="a/p1.pdf",
@@ -52,6 +52,9 @@ def test_a_recorded_page_comes_back_as_it_was_found(ledger: Ledger) -> None:
             problem="not a é page",
             gone=False,
         )
+    ]
+    assert ledger.pages.in_batch("letters", "a/0001") == [
+        BatchPage("a/p1.pdf#0002", "a/p1.pdf", 1, "ff", "not a é page", gone=False)
     ]
     assert ledger.pages.batch("letters", "a/0001") == BatchRow(
         "letters", "a/0001", "a", 1, pages=1, gone=0, problems=1
@@ -73,7 +76,8 @@ def test_pages_keep_the_order_they_were_cut_in(ledger: Ledger) -> None:
     ids = ["a/p2", "a/p10", "a/p1"]
     record(ledger, "a", [found(page_id) for page_id in sorted(ids)], (1, ids))
     assert [row.page_id for row in ledger.pages.in_batch("letters", "a/0001")] == ids
-    assert [row.position for row in ledger.pages.in_batch("letters", "a/0001")] == [0, 1, 2]
+    seats = {row.page_id: row.position for row in ledger.pages.rows_of_folder("letters", "a")}
+    assert [seats[page_id] for page_id in ids] == [0, 1, 2]
 
 
 def test_a_page_that_is_gone_and_back_keeps_its_batch_and_position(ledger: Ledger) -> None:
@@ -86,7 +90,7 @@ def test_a_page_that_is_gone_and_back_keeps_its_batch_and_position(ledger: Ledge
     assert ledger.pages.stamps("letters", "a") == {"a/1": "1"}
     assert list(ledger.pages.stamps_of_source("letters")) == [("a", "a/1", "1")]
     record(ledger, "a", [found("a/2", "new bytes", stamp="2")])
-    row = ledger.pages.in_batch("letters", "a/0001")[1]
+    row = ledger.pages.rows_of_folder("letters", "a")[1]
     assert (row.gone, row.batch, row.position, row.sha256) == (False, "a/0001", 1, "new bytes")
 
 

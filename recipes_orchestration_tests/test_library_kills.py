@@ -104,7 +104,7 @@ def test_reading_while_others_land_and_merge_never_misses_what_had_landed(tmp_pa
         reads = 0
         # On a busy machine the writers need longer to land enough.
         while time.monotonic() - started < (6 if enough(known) else 120):
-            now = library.landed("r", "s", BATCH)
+            now = library.landed("r", "s", BATCH).pairs
             assert known <= now
             known, reads = now, reads + 1
     finally:

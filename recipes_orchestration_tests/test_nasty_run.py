@@ -18,7 +18,7 @@ from recipes_orchestration.engine.discover import Discovered
 from recipes_orchestration.engine.engine import Engine, open_engine
 from recipes_orchestration.engine.look import PageState
 from recipes_orchestration.engine.status import iter_views
-from recipes_orchestration.ledger.pages import PageRow
+from recipes_orchestration.ledger.pages import BatchPage
 from recipes_orchestration.pages.naming import name_to_bytes
 from recipes_orchestration.stages import stages_of
 
@@ -44,7 +44,7 @@ class Ran:
 
     found: Discovered
     expected: dict[bytes, str]
-    rows: dict[str, PageRow] = field(default_factory=dict[str, PageRow])
+    rows: dict[str, BatchPage] = field(default_factory=dict[str, BatchPage])
     states: dict[str, list[PageState]] = field(default_factory=dict[str, list[PageState]])
     values: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
     words: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])

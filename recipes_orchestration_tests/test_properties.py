@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recipes_orchestration.engine.look import BatchView, PageState, judge_batch
 from recipes_orchestration.engine.send import plan_work
 from recipes_orchestration.ledger.holds import HoldRow
-from recipes_orchestration.ledger.pages import PageRow
+from recipes_orchestration.ledger.pages import BatchPage
 from recipes_orchestration.ledger.task_rows import TaskRow, TaskState
 from recipes_orchestration.recipe import Recipe, Step, page_key
 from recipes_orchestration.stages import stages_of
@@ -140,27 +140,27 @@ class Batch:
     """A batch in any state, with what the library and the ledger say of it."""
 
     view: BatchView
-    pages: tuple[PageRow, ...]
+    pages: tuple[BatchPage, ...]
     landed: dict[str, set[tuple[str, str]]]
     held: set[tuple[str, str]]
     open: set[tuple[str, str]]
     max_held: float
 
 
-def page(number: int, *, problem: bool, gone: bool) -> PageRow:
+def page(number: int, *, problem: bool, gone: bool) -> BatchPage:
     name = f"a/p{number}.png"
     words = "It cannot be read." if problem else None
-    return PageRow(name, name, None, "a", "a/0001", number, f"{number:064x}", 1, "", words, gone)
+    return BatchPage(name, name, None, f"{number:064x}", words, gone)
 
 
-def hold(recipe: Recipe, step: str, row: PageRow, key: str, held: bool) -> HoldRow:
+def hold(recipe: Recipe, step: str, row: BatchPage, key: str, held: bool) -> HoldRow:
     words = "ValueError: no"
     return HoldRow(
         recipe.name, step, "letters", "a/0001", row.page_id, key, "failed", words, 1, held, NOW, NOW
     )
 
 
-def task(recipe: Recipe, steps: list[str], rows: list[PageRow]) -> TaskRow:
+def task(recipe: Recipe, steps: list[str], rows: list[BatchPage]) -> TaskRow:
     return TaskRow(
         id="1",
         name="task",

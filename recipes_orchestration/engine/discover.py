@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..errors import SourceError
 from ..ledger.database import Ledger
-from ..ledger.page_rows import PageRow
+from ..ledger.page_rows import BatchPage
 from ..pages.batches import BATCH_SIZE
 from ..pages.listing import FolderListing
 from ..pages.naming import folder_order, natural_key, shown
@@ -166,7 +166,7 @@ def discover(
     )
 
 
-def data_version(pages: Iterable[PageRow]) -> str:
+def data_version(pages: Iterable[BatchPage]) -> str:
     """What the pages of a batch are now, as 32 hexadecimal digits: their names and hashes.
 
     Gone pages do not count, and neither does the order in which they are given.

@@ -9,8 +9,9 @@ from enum import StrEnum
 from math import ceil
 
 from ..ledger.holds import HoldRow
-from ..ledger.pages import PageRow
+from ..ledger.pages import BatchPage
 from ..ledger.tasks import TaskRow
+from ..library.landed_pairs import LandedPairs, share_of
 from ..recipe import Recipe, Step, page_keys
 from .engine import Engine
 
@@ -51,14 +52,17 @@ class HeldPage:
 
 @dataclass
 class StepView:
-    """The pages of a batch at one step. `keys` are the keys of the pages that are not gone."""
+    """The pages of a batch at one step. `keys` are the keys of the pages that are not gone.
+
+    `kept`: results have landed, of whatever pages and keys.
+    """
 
     step: Step
     fingerprint: str
     keys: dict[str, str] = field(default_factory=dict[str, str])
     states: dict[str, PageState] = field(default_factory=dict[str, PageState])
     held: list[HeldPage] = field(default_factory=list[HeldPage])
-    kept: int = 0
+    kept: bool = False
 
     def count(self, state: PageState) -> int:
         """How many pages stand so."""
@@ -94,7 +98,7 @@ class StepView:
         results of them were kept.
         """
         if not self.states:
-            return self.kept > 0
+            return self.kept
         few = len(self.waiting_for_a_person) <= ceil(max_held * self.pages)
         return self.settled() and few and self.landed > 0
 
@@ -106,7 +110,7 @@ class BatchView:
     recipe: Recipe
     source: str
     batch: str
-    pages: Mapping[str, PageRow]
+    pages: Mapping[str, BatchPage]
     steps: Mapping[str, StepView]
 
 
@@ -130,7 +134,7 @@ def judge_batch(
     recipe: Recipe,
     batch: str,
     *,
-    pages: Sequence[PageRow],
+    pages: Sequence[BatchPage],
     landed: Mapping[str, AbstractSet[tuple[str, str]]],
     attempts: Mapping[tuple[str, str, str], HoldRow],
     tasks: Sequence[TaskRow] = (),
@@ -142,22 +146,30 @@ def judge_batch(
     step, key), `tasks` the open ones of the batch.
     """
     present = {page.page_id: page for page in pages if not page.gone}
+    shas = [page.sha256 for page in present.values()]
+    problems = any(page.problem for page in present.values())
     in_tasks = _open_work(tasks)
     views: dict[str, StepView] = {}
     for step in _with_needs(recipe, steps):
         fingerprint = recipe.fingerprint(step.name)
         view = StepView(step=step, fingerprint=fingerprint)
         done = landed.get(step.name, frozenset())
-        view.kept = len(done)
+        view.kept = bool(done)
         open_pages = in_tasks.get((step.name, fingerprint), frozenset())
         states_of_needs = [views[need].states for need in step.needs]
-        key_of = page_keys(fingerprint)
-        view.keys = {page_id: key_of(page.sha256) for page_id, page in present.items()}
+        view.keys = dict(zip(present, map(page_keys(fingerprint), shas), strict=True))
         # What most pages are: ready, with nothing known of them yet.
         ready = not attempts and not open_pages and all(views[need].ready() for need in step.needs)
+        views[step.name] = view
+        share = share_of(done, view.keys)
+        if share or (share is False and ready and not problems):
+            common = PageState.LANDED if share else PageState.TODO
+            view.states = dict.fromkeys(view.keys, common)
+            continue
+        pairs = done.pairs if isinstance(done, LandedPairs) else done
         for pair in view.keys.items():
             page_id, key = pair
-            if pair in done:
+            if pair in pairs:
                 view.states[page_id] = PageState.LANDED
                 continue
             page = present[page_id]
@@ -187,7 +199,6 @@ def judge_batch(
                 else:
                     state = PageState.WAITING
             view.states[page_id] = state
-        views[step.name] = view
     return BatchView(recipe, recipe.source, batch, present, views)
 
 

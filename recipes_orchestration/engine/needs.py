@@ -51,6 +51,12 @@ class Needs:
                 found[need] = library.lookup(self.recipe, need, self.batch, keys)
         return found
 
+    @cached_property
+    def everywhere(self) -> KeysView[str] | None:
+        """The steps whose values each page has; None where not all pages have the same."""
+        alike = all(len(values) == len(self.chains) for values in self.found.values())
+        return self.found.keys() if alike else None
+
 
 class _PageNeeds(Mapping[str, Any]):
     __slots__ = ("_needs", "_page_id")
@@ -64,7 +70,8 @@ class _PageNeeds(Mapping[str, Any]):
 
     def keys(self) -> KeysView[str]:
         """Its steps; a dict, which is made of them for each page, asks for nothing more."""
-        return dict.fromkeys(self).keys()
+        everywhere = self._needs.everywhere
+        return dict.fromkeys(self).keys() if everywhere is None else everywhere
 
     def __iter__(self) -> Iterator[str]:
         page_id = self._page_id

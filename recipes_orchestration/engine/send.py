@@ -292,6 +292,8 @@ def _landed_meanwhile(engine: Engine, view: BatchView, work: Mapping[str, tuple[
     steps = tuple(step for step in view.steps if any(step in chain for chain in work.values()))
     for step in steps:
         landed = engine.library.landed(view.recipe.name, step, view.batch)
+        if not landed:
+            continue
         keys = view.steps[step].keys
         if any(
             (page_id, keys[page_id]) in landed for page_id, chain in work.items() if step in chain

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ..ledger.holds import HoldRow
-from ..ledger.pages import BatchRow, PageRow
+from ..ledger.pages import BatchPage, BatchRow
 from ..ledger.tasks import TaskRow
 from ..recipe import Recipe
 from .engine import Engine
@@ -75,7 +75,7 @@ def iter_views(
 def _views(
     engine: Engine,
     recipe: Recipe,
-    rows: Sequence[tuple[BatchRow, list[PageRow]]],
+    rows: Sequence[tuple[BatchRow, list[BatchPage]]],
     held: Mapping[str, Mapping[tuple[str, str, str], HoldRow]],
     tasks: Mapping[str, Sequence[TaskRow]],
 ) -> Iterator[tuple[BatchRow, BatchView]]:

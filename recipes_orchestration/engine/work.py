@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any, overload
 
-from ..ledger.pages import PageRow
+from ..ledger.pages import BatchPage
 from ..ledger.tasks import TaskRow
 from ..library.paths import batch_path
 from ..places.place import Package, Sent
@@ -219,7 +219,7 @@ def _step(values: Mapping[str, Any]) -> Step:
 
 
 def _pages(
-    engine: Engine, work: _Work, rows: Mapping[str, PageRow], *, fetch: bool
+    engine: Engine, work: _Work, rows: Mapping[str, BatchPage], *, fetch: bool
 ) -> list[PageWork]:
     """`fetch`: the work is to be sent, so that what no other process can read is read here."""
     needs = Needs(

@@ -10,7 +10,9 @@ import sqlalchemy as sa
 from .tables import batches, pages
 
 __all__ = [
+    "BATCH_PAGE_COLUMNS",
     "PAGE_COLUMNS",
+    "BatchPage",
     "BatchRow",
     "FoundPage",
     "PageRow",
@@ -35,6 +37,20 @@ class PageRow(NamedTuple):
     sha256: str
     size: int
     stamp: str
+    problem: str | None
+    gone: bool
+
+
+class BatchPage(NamedTuple):
+    """One page of a batch, with as much as its steps need to know of it; the rest is in `PageRow`.
+
+    A look at a batch reads one for each page.
+    """
+
+    page_id: str
+    file: str
+    frame: int | None
+    sha256: str
     problem: str | None
     gone: bool
 
@@ -79,6 +95,17 @@ PAGE_COLUMNS: tuple[sa.ColumnElement[Any], ...] = (
     pages.c.gone_at.is_not(None),
 )
 """The columns of a `PageRow` in its order; `batches` must be joined from outside."""
+
+
+BATCH_PAGE_COLUMNS: tuple[sa.ColumnElement[Any], ...] = (
+    pages.c.page_id,
+    pages.c.file,
+    pages.c.frame,
+    pages.c.sha256,
+    pages.c.problem,
+    pages.c.gone_at.is_not(None),
+)
+"""The columns of a `BatchPage` in its order."""
 
 
 def select_batches() -> sa.Select[*tuple[Any, ...]]:

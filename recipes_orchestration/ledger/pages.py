@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from itertools import groupby, starmap
-from typing import Any
+from itertools import starmap
 
 import sqlalchemy as sa
 
 from .connection import Database, among
 from .page_rows import (
+    BATCH_PAGE_COLUMNS,
     PAGE_COLUMNS,
+    BatchPage,
     BatchRow,
     FoundPage,
     PageRow,
@@ -21,9 +23,11 @@ from .page_rows import (
 from .recording import record_pages
 from .tables import batches, pages
 
-__all__ = ["BatchRow", "FoundPage", "PageBook", "PageRow"]
+__all__ = ["BatchPage", "BatchRow", "FoundPage", "PageBook", "PageRow"]
 
 _PAGES_AT_ONCE = 4000
+# Rows that are fetched at a time: all of them, beside what they become, would take twice as much.
+_FETCHED_AT_ONCE = 500
 
 
 class PageBook:
@@ -45,9 +49,15 @@ class PageBook:
 
     def rows_of_folder(self, source: str, folder: str) -> list[PageRow]:
         """The pages of one folder without its subfolders, gone ones included, by page_id."""
-        return self._rows(
-            sa.and_(pages.c.source == source, pages.c.folder == folder), pages.c.page_id
+        query = (
+            sa.select(*PAGE_COLUMNS)
+            .outerjoin(batches, pages.c.batch_id == batches.c.id)
+            .where(pages.c.source == source, pages.c.folder == folder)
+            .order_by(pages.c.page_id)
         )
+        with self._database.reading() as connection:
+            # One after another: all rows at once, beside what they become, take twice as long.
+            return list(starmap(PageRow, connection.execute(query)))
 
     def changed(self, source: str, page_ids: Collection[str]) -> dict[str, datetime]:
         """Since when each of the pages has the bytes that it has."""
@@ -120,32 +130,47 @@ class PageBook:
             row = connection.execute(query).first()
         return None if row is None else BatchRow(*row)
 
-    def in_batch(self, source: str, key: str) -> list[PageRow]:
+    def in_batch(self, source: str, key: str) -> list[BatchPage]:
         """The pages of one batch by position, gone ones included."""
-        return self._rows(
-            sa.and_(batches.c.source == source, batches.c.key == key), pages.c.position
+        query = (
+            sa.select(*BATCH_PAGE_COLUMNS)
+            .join(batches, pages.c.batch_id == batches.c.id)
+            .where(batches.c.source == source, batches.c.key == key)
+            .order_by(pages.c.position)
         )
+        found: list[BatchPage] = []
+        with self._database.reading() as connection:
+            for portion in connection.execute(query).partitions(_FETCHED_AT_ONCE):
+                found.extend(map(BatchPage._make, portion))
+        return found
 
     def iter_batches(
         self, source: str, folder: str | None = None
-    ) -> Iterator[tuple[BatchRow, list[PageRow]]]:
+    ) -> Iterator[tuple[BatchRow, list[BatchPage]]]:
         """Each batch with its pages, by folder and number; `folder` with its subfolders.
 
         In memory are the pages of one batch, or of several small ones. Between the portions no
         transaction is open, so the caller may take its time.
         """
         for portion in _by_pages(self.batches(source, folder)):
-            keys = [batch.key for batch in portion]
-            rows = self._rows(
-                sa.and_(batches.c.source == source, batches.c.key.in_(keys)),
-                batches.c.folder,
-                batches.c.number,
-                pages.c.position,
-            )
-            of_batch = {key: list(group) for key, group in groupby(rows, lambda row: row.batch)}
-            rows.clear()  # or this portion would still be there when the next one is read
+            of_batch = self._in_batches(source, [batch.key for batch in portion])
             for batch in portion:
                 yield batch, of_batch.pop(batch.key, [])
+            del of_batch  # or this portion would still be there when the next one is read
+
+    def _in_batches(self, source: str, keys: Sequence[str]) -> dict[str, list[BatchPage]]:
+        query = (
+            sa.select(batches.c.key, *BATCH_PAGE_COLUMNS)
+            .join(batches, pages.c.batch_id == batches.c.id)
+            .where(batches.c.source == source, batches.c.key.in_(keys))
+            .order_by(pages.c.position)
+        )
+        found: dict[str, list[BatchPage]] = defaultdict(list)
+        with self._database.reading() as connection:
+            for portion in connection.execute(query).partitions(_FETCHED_AT_ONCE):
+                for key, *page in portion:
+                    found[key].append(BatchPage._make(page))
+        return found
 
     def touched(self, source: str, since: datetime) -> list[str]:
         """The keys of the batches with a page that came, changed or went since then (UTC)."""
@@ -209,17 +234,6 @@ class PageBook:
             query = query.where(pages.c.source == source)
         with self._database.reading() as connection:
             return [(row[0], PageRow._make(row[1:])) for row in connection.execute(query)]
-
-    def _rows(self, where: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]) -> list[PageRow]:
-        query = (
-            sa.select(*PAGE_COLUMNS)
-            .outerjoin(batches, pages.c.batch_id == batches.c.id)
-            .where(where)
-            .order_by(*order)
-        )
-        with self._database.reading() as connection:
-            # One after another: all rows at once, beside what they become, take twice as long.
-            return list(starmap(PageRow, connection.execute(query)))
 
 
 def _by_pages(rows: Sequence[BatchRow]) -> Iterator[list[BatchRow]]:

@@ -92,9 +92,10 @@ def _verify(store: Store, folder: str, name: str, rows: int) -> None:
     if not listed:
         raise VanishedError(name)
     for _, file in store.files(folder, listed):
-        pairs = pairs_of(read_columns(file, ("page_id", "key"), f"{store.root}/{folder}/{name}"))
-        if len(pairs) != rows or len(set(pairs)) != rows:
+        table = read_columns(file, ("page_id", "key"), f"{store.root}/{folder}/{name}")
+        pairs = set(pairs_of(table))
+        if table.num_rows != rows or len(pairs) != rows:
             raise LibraryError(
-                f"The merged file {store.root}/{folder}/{name} has {len(set(pairs))} pairs instead "
+                f"The merged file {store.root}/{folder}/{name} has {len(pairs)} pairs instead "
                 f"of {rows}; the files it was made of were kept. Look at the disk, then delete it."
             )

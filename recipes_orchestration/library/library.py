@@ -16,6 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 from ..errors import LibraryError
 from . import compaction
 from .answers import answers_name, read_lines, write_lines
+from .landed_pairs import LandedPairs
 from .parquet import metadata_of, read_columns, write_table
 from .paths import batch_folder, batch_of_folder, file_name, step_folder
 from .records import TaskRecords
@@ -94,20 +95,20 @@ class Library:
         table = table.replace_schema_metadata(metadata_of(recipe, step, batch, task))
         self._store.put(folder, name, lambda stream: write_table(table, stream))
 
-    def landed(self, recipe: str, step: str, batch: str) -> set[Pair]:
+    def landed(self, recipe: str, step: str, batch: str) -> LandedPairs:
         """The (page id, key) of everything landed. Reads only these two columns."""
         tables = self._tables(batch_folder(recipe, step, batch), _PAIR)
-        return {pair for table in tables for pair in pairs_of(table)}
+        return LandedPairs(tables)
 
     def landed_many(
         self, recipe: str, steps: Sequence[str], batches: Collection[str]
-    ) -> Iterator[tuple[str, dict[str, set[Pair]]]]:
+    ) -> Iterator[tuple[str, dict[str, LandedPairs]]]:
         """`landed` of each step for many batches, in their order, one batch in memory at a time.
 
         On another machine several batches are fetched at the same time.
         """
 
-        def one(batch: str) -> tuple[str, dict[str, set[Pair]]]:
+        def one(batch: str) -> tuple[str, dict[str, LandedPairs]]:
             return batch, {step: self.landed(recipe, step, batch) for step in steps}
 
         if isinstance(self._store, LocalStore):
@@ -116,7 +117,7 @@ class Library:
             return
         with ThreadPoolExecutor(_THREADS) as pool:
             todo = iter(batches)
-            ahead: list[Future[tuple[str, dict[str, set[Pair]]]]] = [
+            ahead: list[Future[tuple[str, dict[str, LandedPairs]]]] = [
                 pool.submit(one, batch) for batch in islice(todo, 2 * _THREADS)
             ]
             while ahead:

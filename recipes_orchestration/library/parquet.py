@@ -23,6 +23,7 @@ FORMAT = "1"
 """The version of the files' layout, in their metadata as `recipes.format`."""
 
 _GROUP_BYTES = 64_000_000
+_READ_ROWS = 1000
 
 
 def metadata_of(recipe: str, step: str, batch: str, task: str) -> dict[str, str]:
@@ -59,7 +60,10 @@ def read_columns(file: pq.ParquetFile, columns: Sequence[str], path: str) -> Tab
     """Those columns of an opened file; `LibraryError` naming `path` when it is damaged."""
     try:
         here = [name for name in columns if name not in ADDED or name in file.schema_arrow.names]
-        table = file.read(columns=here, use_threads=False)
+        # In portions, as a column that is read at once doubles its memory as it grows.
+        read = file.iter_batches(_READ_ROWS, columns=here, use_threads=False)
+        schema = pa.schema([file.schema_arrow.field(name) for name in here])
+        table = pa.Table.from_batches(list(read), schema)
         return as_schema(table, columns)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise unreadable(path, error) from error

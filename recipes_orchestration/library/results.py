@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -144,11 +144,11 @@ def value_of(text: str) -> Any:
         return json.loads(text)
 
 
-def pairs_of(table: Table) -> list[Pair]:
+def pairs_of(table: Table) -> Iterator[Pair]:
     """The (page id, key) of each row, in order."""
     pages = table.column("page_id").to_pylist()
     keys = table.column("key").to_pylist()
-    return list(zip(pages, keys, strict=True))
+    return zip(pages, keys, strict=True)
 
 
 def only_pairs(table: Table, pairs: Collection[Pair]) -> Table:
@@ -183,9 +183,9 @@ def earliest(table: Table) -> Table:
 
 def _is_in_order(table: Table) -> bool:
     """Whether there is one row for each page and these are sorted, as one landed file is."""
-    if table.num_rows < 2 or table.column("page_id").num_chunks != 1:
+    if table.num_rows < 2:
         return False
-    pages = table.column("page_id")
+    pages = table.column("page_id").combine_chunks()
     rising = pc.greater(pages[1:], pages[:-1])  # pyright: ignore[reportAttributeAccessIssue]
     return pc.all(rising).as_py()  # pyright: ignore[reportAttributeAccessIssue]
 

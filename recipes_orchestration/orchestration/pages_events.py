@@ -8,7 +8,7 @@ import dagster as dg
 
 from ..engine.discover import data_version
 from ..engine.engine import Engine
-from ..ledger.pages import PageRow
+from ..ledger.pages import BatchPage
 
 __all__ = [
     "DATA_VERSION_TAG",
@@ -63,7 +63,7 @@ def changed_batches(
     ]
 
 
-def _pages(engine: Engine, source: str, batch: str) -> tuple[list[PageRow], list[PageRow]]:
+def _pages(engine: Engine, source: str, batch: str) -> tuple[list[BatchPage], list[BatchPage]]:
     """All pages of the batch, and those that are not gone."""
     pages = engine.ledger.pages.in_batch(source, batch)
     return pages, [page for page in pages if not page.gone]
