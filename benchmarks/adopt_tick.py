@@ -29,7 +29,7 @@ from recipes_orchestration.engine.advance import advance
 from recipes_orchestration.engine.discover import discover
 from recipes_orchestration.engine.engine import Engine, open_engine
 from recipes_orchestration.engine.poll import poll_open
-from recipes_orchestration.ledger.tables import tasks
+from recipes_orchestration.ledger.tables import task_pages, tasks
 from recipes_orchestration.project import load_project
 from recipes_orchestration.rehearsal import PROVIDERS, Rehearsal, Script, running_rehearsal
 from recipes_orchestration.stages import stages_of
@@ -133,6 +133,9 @@ def copy_tasks(engine: Engine, rehearsal: Rehearsal, provider: str, count: int) 
             for n, id in enumerate(ids)
         ]
         connection.execute(sa.insert(tasks), copies)
+        pages = dict(connection.execute(sa.select(task_pages)).mappings().one())
+        of_copies = [{**pages, "task_id": copy["id"]} for copy in copies]
+        connection.execute(sa.insert(task_pages), of_copies)
     database.dispose()
 
 

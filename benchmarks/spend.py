@@ -25,7 +25,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from recipes_orchestration.ledger.database import open_ledger
-from recipes_orchestration.ledger.tables import bookings, reservations, tasks
+from recipes_orchestration.ledger.tables import bookings, reservations, task_pages, tasks
 
 OPEN = 1000
 FORMS = (
@@ -65,7 +65,6 @@ def task(number: int, at: datetime, state: str) -> dict[str, Any]:
         "state": state,
         "attempt": 1,
         "fingerprints": {"read": "0" * 32},
-        "pages": [],
         "owner": "",
         "created_at": at,
     }
@@ -90,6 +89,12 @@ def booking(row: dict[str, Any], number: int, at: datetime) -> dict[str, Any]:
     }
 
 
+def insert_tasks(connection: sa.Connection, made: list[dict[str, Any]]) -> None:
+    connection.execute(sa.insert(tasks), made)
+    pages = [{"task_id": each["id"], "pages": []} for each in made]
+    connection.execute(sa.insert(task_pages), pages)
+
+
 def fill(url: str, rows: int) -> None:
     """Two years of tasks."""
     start = datetime.now(UTC) - timedelta(days=700)
@@ -101,12 +106,12 @@ def fill(url: str, rows: int) -> None:
             numbers = range(first, min(first + 1000, rows // 100))
             ats = {number: start + timedelta(minutes=number * 90) for number in numbers}
             made = [task(number, ats[number], "landed") for number in numbers]
-            connection.execute(sa.insert(tasks), made)
+            insert_tasks(connection, made)
             booked = [booking(row, n, ats[n]) for row, n in zip(made, numbers, strict=True)]
             connection.execute(sa.insert(bookings), booked)
         numbers = range(10_000_000, 10_000_000 + OPEN)
         made = [task(number, start, "open") for number in numbers]
-        connection.execute(sa.insert(tasks), made)
+        insert_tasks(connection, made)
         names = ("recipe", "batch", "place")
         held = [
             {

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from recipes_orchestration.engine.engine import Engine
 from recipes_orchestration.engine.poll import Polled, poll_open
-from recipes_orchestration.ledger.tables import tasks
+from recipes_orchestration.ledger.tables import task_pages, tasks
 from recipes_orchestration.rehearsal import Rehearsal
 
 __all__ = ["backlog", "list_calls", "timed_poll"]
@@ -44,6 +44,9 @@ def backlog(engine: Engine, rehearsal: Rehearsal, provider: str, count: int) -> 
                 for n, id in enumerate(ids)
             ]
             connection.execute(sa.insert(tasks), new)
+            pages = dict(connection.execute(sa.select(task_pages)).mappings().one())
+            of_new = [{**pages, "task_id": each["id"]} for each in new]
+            connection.execute(sa.insert(task_pages), of_new)
     finally:
         engine_rows.dispose()
     side.calls = Counter()

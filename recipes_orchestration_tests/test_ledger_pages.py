@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recipes_orchestration.errors import LedgerError
-from recipes_orchestration.ledger.database import Ledger
+from recipes_orchestration.ledger.database import Ledger, open_ledger
 from recipes_orchestration.ledger.pages import BatchPage, BatchRow, FoundPage, PageRow
 
 
@@ -78,6 +81,37 @@ def test_pages_keep_the_order_they_were_cut_in(ledger: Ledger) -> None:
     assert [row.page_id for row in ledger.pages.in_batch("letters", "a/0001")] == ids
     seats = {row.page_id: row.position for row in ledger.pages.rows_of_folder("letters", "a")}
     assert [seats[page_id] for page_id in ids] == [0, 1, 2]
+
+
+def test_pages_that_another_process_wrote_are_read_anew(ledger: Ledger, ledger_url: str) -> None:
+    record(ledger, "a", [found("a/1"), found("a/2")], (1, ["a/1", "a/2"]))
+    assert len(ledger.pages.in_batch("letters", "a/0001")) == 2
+    with open_ledger(ledger_url) as other:
+        record(other, "a", [found("a/1", "new bytes", stamp="2")])
+        seen = [row.sha256 for row in ledger.pages.in_batch("letters", "a/0001")]
+        assert "new bytes" in seen
+        record(other, "a", [], gone=("a/2",))
+    assert [row.gone for row in ledger.pages.in_batch("letters", "a/0001")] == [False, True]
+
+
+def test_pages_that_were_written_while_they_were_read_are_read_anew(
+    ledger: Ledger, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(ledger, "a", [found("a/1")], (1, ["a/1"]))
+    versions = iter([True])
+    scalar = sa.Connection.scalar
+
+    def written_between(connection: sa.Connection, *given: Any, **named: Any) -> Any:
+        version = scalar(connection, *given, **named)
+        if next(versions, False):
+            with open_ledger(ledger_url) as other:
+                record(other, "a", [found("a/1", "new bytes", stamp="2")])
+                monkeypatch.undo()
+        return version
+
+    monkeypatch.setattr(sa.Connection, "scalar", written_between)
+    ledger.pages.in_batch("letters", "a/0001")
+    assert [row.sha256 for row in ledger.pages.in_batch("letters", "a/0001")] == ["new bytes"]
 
 
 def test_a_page_that_is_gone_and_back_keeps_its_batch_and_position(ledger: Ledger) -> None:

@@ -28,6 +28,8 @@ __all__ = ["BatchPage", "BatchRow", "FoundPage", "PageBook", "PageRow"]
 _PAGES_AT_ONCE = 4000
 # Rows that are fetched at a time: all of them, beside what they become, would take twice as much.
 _FETCHED_AT_ONCE = 500
+# About 10 MB.
+_REMEMBERED = 20_000
 
 
 class PageBook:
@@ -35,6 +37,7 @@ class PageBook:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._read: tuple[tuple[str, str, int | None], tuple[BatchPage, ...]] = ("", "", None), ()
 
     def folders(self, source: str) -> list[str]:
         """The folders that have or had pages, in bytewise order."""
@@ -131,17 +134,29 @@ class PageBook:
         return None if row is None else BatchRow(*row)
 
     def in_batch(self, source: str, key: str) -> list[BatchPage]:
-        """The pages of one batch by position, gone ones included."""
+        """The pages of one batch by position, gone ones included.
+
+        Those that were read last are remembered: a batch is looked at, sent, landed and looked at
+        again, and its version tells whether its pages were written meanwhile.
+        """
+        which = (batches.c.source == source, batches.c.key == key)
         query = (
             sa.select(*BATCH_PAGE_COLUMNS)
             .join(batches, pages.c.batch_id == batches.c.id)
-            .where(batches.c.source == source, batches.c.key == key)
+            .where(*which)
             .order_by(pages.c.position)
         )
         found: list[BatchPage] = []
         with self._database.reading() as connection:
+            # Before the pages: what is written in between makes them newer than it says, not older.
+            version = connection.scalar(sa.select(batches.c.version).where(*which))
+            known, rows = self._read
+            if known == (source, key, version):
+                return list(rows)
             for portion in connection.execute(query).partitions(_FETCHED_AT_ONCE):
                 found.extend(map(BatchPage._make, portion))
+        if version is not None and len(found) <= _REMEMBERED:
+            self._read = (source, key, version), tuple(found)
         return found
 
     def iter_batches(

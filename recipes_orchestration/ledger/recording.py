@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from .connection import insert_into, one_at_a_time, portions
 from .cutting import Cut, cut_pages
 from .page_rows import FoundPage
-from .tables import pages
+from .tables import batches, pages
 
 __all__ = ["record_pages"]
 
@@ -37,6 +37,12 @@ def record_pages(
             .where(pages.c.source == source, pages.c.page_id.in_(portion))
             .where(pages.c.gone_at.is_(None))
             .values(gone_at=now, changed_at=now)
+        )
+    if found or gone or cut.keys:
+        connection.execute(
+            sa.update(batches)
+            .where(batches.c.source == source, batches.c.folder == folder)
+            .values(version=batches.c.version + 1)
         )
     return cut.keys
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Any
-
 import sqlalchemy as sa
+
+from .column_types import Dollars, UtcTime, number, words
 
 __all__ = [
     "SCHEMA",
@@ -22,60 +20,16 @@ __all__ = [
     "pauses",
     "reservations",
     "runs",
+    "task_pages",
     "tasks",
     "tellings",
 ]
 
-SCHEMA = "0007"
+SCHEMA = "0008"
 """The newest migration: the schema that this code reads and writes."""
 
 VERSION_TABLE = "ledger_version"
 """Not alembic's default, because Dagster's storage uses that one and may share the database."""
-
-
-class UtcTime(sa.types.TypeDecorator[datetime]):
-    """An aware UTC datetime from both databases; SQLite itself keeps no time zone."""
-
-    impl = sa.DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """UTC, without the zone where the database has no room for it."""
-        if value is None:
-            return None
-        utc = value.astimezone(UTC)
-        return utc.replace(tzinfo=None) if dialect.name == "sqlite" else utc
-
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
-        """UTC, with its zone."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-class Dollars(sa.types.TypeDecorator[Decimal]):
-    """US dollars to nine places, kept as a whole number: SQLite has no decimals."""
-
-    impl = sa.BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: Decimal | None, dialect: sa.Dialect) -> int | None:  # noqa: ARG002
-        """Billionths of a dollar."""
-        return None if value is None else int(value.scaleb(9).to_integral_value())
-
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Decimal | None:  # noqa: ARG002
-        """Dollars."""
-        return None if value is None else Decimal(int(value)).scaleb(-9)
-
-
-def _words() -> sa.types.TypeEngine[str]:
-    # Bytewise order on both databases; PostgreSQL would sort by the server's locale.
-    return sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-
-
-def _number() -> sa.types.TypeEngine[int]:
-    # SQLite gives numbers by itself only to a column whose type is exactly INTEGER.
-    return sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 metadata = sa.MetaData(
@@ -90,12 +44,14 @@ metadata = sa.MetaData(
 batches = sa.Table(
     "batches",
     metadata,
-    sa.Column("id", _number(), primary_key=True),
-    sa.Column("source", _words(), nullable=False),
-    sa.Column("key", _words(), nullable=False),
-    sa.Column("folder", _words(), nullable=False),
+    sa.Column("id", number(), primary_key=True),
+    sa.Column("source", words(), nullable=False),
+    sa.Column("key", words(), nullable=False),
+    sa.Column("folder", words(), nullable=False),
     sa.Column("number", sa.Integer(), nullable=False),
     sa.Column("created_at", UtcTime(), nullable=False),
+    # Goes up whenever pages of its folder are written.
+    sa.Column("version", sa.Integer(), nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("source", "key"),
     sa.UniqueConstraint("source", "folder", "number"),
 )
@@ -103,17 +59,17 @@ batches = sa.Table(
 pages = sa.Table(
     "pages",
     metadata,
-    sa.Column("id", _number(), primary_key=True),
-    sa.Column("source", _words(), nullable=False),
-    sa.Column("page_id", _words(), nullable=False),
-    sa.Column("folder", _words(), nullable=False),
-    sa.Column("file", _words(), nullable=False),
+    sa.Column("id", number(), primary_key=True),
+    sa.Column("source", words(), nullable=False),
+    sa.Column("page_id", words(), nullable=False),
+    sa.Column("folder", words(), nullable=False),
+    sa.Column("file", words(), nullable=False),
     sa.Column("frame", sa.Integer()),
-    sa.Column("batch_id", _number(), sa.ForeignKey("batches.id")),
+    sa.Column("batch_id", number(), sa.ForeignKey("batches.id")),
     sa.Column("position", sa.Integer()),
-    sa.Column("sha256", _words(), nullable=False),
+    sa.Column("sha256", words(), nullable=False),
     sa.Column("size", sa.BigInteger(), nullable=False),
-    sa.Column("stamp", _words(), nullable=False),
+    sa.Column("stamp", words(), nullable=False),
     sa.Column("problem", sa.Text()),
     sa.Column("gone_at", UtcTime()),
     sa.Column("seen_at", UtcTime(), nullable=False),
@@ -127,14 +83,14 @@ pages = sa.Table(
 tasks = sa.Table(
     "tasks",
     metadata,
-    sa.Column("id", _words(), primary_key=True),
-    sa.Column("name", _words(), nullable=False),
-    sa.Column("recipe", _words(), nullable=False),
-    sa.Column("stage", _words(), nullable=False),
-    sa.Column("source", _words(), nullable=False),
-    sa.Column("batch", _words(), nullable=False),
-    sa.Column("place", _words(), nullable=False),
-    sa.Column("state", _words(), nullable=False),
+    sa.Column("id", words(), primary_key=True),
+    sa.Column("name", words(), nullable=False),
+    sa.Column("recipe", words(), nullable=False),
+    sa.Column("stage", words(), nullable=False),
+    sa.Column("source", words(), nullable=False),
+    sa.Column("batch", words(), nullable=False),
+    sa.Column("place", words(), nullable=False),
+    sa.Column("state", words(), nullable=False),
     sa.Column("remote_id", sa.Text()),
     sa.Column("attempt", sa.Integer(), nullable=False),
     sa.Column("fingerprints", sa.JSON(), nullable=False),
@@ -173,7 +129,7 @@ tasks = sa.Table(
 task_pages = sa.Table(
     "task_pages",
     metadata,
-    sa.Column("task_id", _words(), sa.ForeignKey("tasks.id"), primary_key=True),
+    sa.Column("task_id", words(), sa.ForeignKey("tasks.id"), primary_key=True),
     sa.Column("pages", sa.JSON(), nullable=False),
     # The id of each page's call in a provider's batch.
     sa.Column("calls", sa.JSON()),
@@ -182,21 +138,21 @@ task_pages = sa.Table(
 claims = sa.Table(
     "claims",
     metadata,
-    sa.Column("key", _words(), primary_key=True),
-    sa.Column("task_id", _words(), sa.ForeignKey("tasks.id"), nullable=False),
+    sa.Column("key", words(), primary_key=True),
+    sa.Column("task_id", words(), sa.ForeignKey("tasks.id"), nullable=False),
     sa.Index(None, "task_id"),
 )
 
 holds = sa.Table(
     "holds",
     metadata,
-    sa.Column("id", _number(), primary_key=True),
-    sa.Column("recipe", _words(), nullable=False),
-    sa.Column("step", _words(), nullable=False),
-    sa.Column("source", _words(), nullable=False),
-    sa.Column("batch", _words(), nullable=False),
-    sa.Column("page_id", _words(), nullable=False),
-    sa.Column("key", _words(), nullable=False),
+    sa.Column("id", number(), primary_key=True),
+    sa.Column("recipe", words(), nullable=False),
+    sa.Column("step", words(), nullable=False),
+    sa.Column("source", words(), nullable=False),
+    sa.Column("batch", words(), nullable=False),
+    sa.Column("page_id", words(), nullable=False),
+    sa.Column("key", words(), nullable=False),
     sa.Column("reason", sa.Text(), nullable=False),
     sa.Column("words", sa.Text(), nullable=False),
     sa.Column("attempts", sa.Integer(), nullable=False),
@@ -212,14 +168,14 @@ holds = sa.Table(
 bookings = sa.Table(
     "bookings",
     metadata,
-    sa.Column("task_id", _words(), sa.ForeignKey("tasks.id"), primary_key=True),
-    sa.Column("recipe", _words(), nullable=False),
-    sa.Column("step", _words(), nullable=False),
-    sa.Column("batch", _words(), nullable=False),
-    sa.Column("place", _words(), nullable=False),
-    sa.Column("model", _words(), nullable=False),
-    sa.Column("mode", _words(), nullable=False),
-    sa.Column("basis", _words(), nullable=False),
+    sa.Column("task_id", words(), sa.ForeignKey("tasks.id"), primary_key=True),
+    sa.Column("recipe", words(), nullable=False),
+    sa.Column("step", words(), nullable=False),
+    sa.Column("batch", words(), nullable=False),
+    sa.Column("place", words(), nullable=False),
+    sa.Column("model", words(), nullable=False),
+    sa.Column("mode", words(), nullable=False),
+    sa.Column("basis", words(), nullable=False),
     sa.Column("landed_usd", Dollars(), nullable=False),
     sa.Column("wasted_usd", Dollars(), nullable=False),
     sa.Column("tokens_in", sa.BigInteger(), nullable=False),
@@ -235,7 +191,7 @@ bookings = sa.Table(
 pauses = sa.Table(
     "pauses",
     metadata,
-    sa.Column("place", _words(), primary_key=True),
+    sa.Column("place", words(), primary_key=True),
     sa.Column("words", sa.Text(), nullable=False),
     sa.Column("since", UtcTime(), nullable=False),
     sa.Column("until", UtcTime()),
@@ -247,12 +203,12 @@ controls = sa.Table(
     # What a person decided. An empty folder, batch or step stands for all of them.
     "controls",
     metadata,
-    sa.Column("id", _number(), primary_key=True),
-    sa.Column("kind", _words(), nullable=False),
-    sa.Column("recipe", _words(), nullable=False),
-    sa.Column("folder", _words(), nullable=False),
-    sa.Column("batch", _words(), nullable=False),
-    sa.Column("step", _words(), nullable=False),
+    sa.Column("id", number(), primary_key=True),
+    sa.Column("kind", words(), nullable=False),
+    sa.Column("recipe", words(), nullable=False),
+    sa.Column("folder", words(), nullable=False),
+    sa.Column("batch", words(), nullable=False),
+    sa.Column("step", words(), nullable=False),
     sa.Column("words", sa.Text(), nullable=False),
     sa.Column("since", UtcTime(), nullable=False),
     sa.Column("by", sa.Text(), nullable=False),
@@ -264,12 +220,12 @@ reservations = sa.Table(
     # The most that an open task may cost.
     "reservations",
     metadata,
-    sa.Column("task_id", _words(), sa.ForeignKey("tasks.id"), primary_key=True),
-    sa.Column("recipe", _words(), nullable=False),
-    sa.Column("step", _words(), nullable=False),
-    sa.Column("batch", _words(), nullable=False),
-    sa.Column("place", _words(), nullable=False),
-    sa.Column("model", _words(), nullable=False),
+    sa.Column("task_id", words(), sa.ForeignKey("tasks.id"), primary_key=True),
+    sa.Column("recipe", words(), nullable=False),
+    sa.Column("step", words(), nullable=False),
+    sa.Column("batch", words(), nullable=False),
+    sa.Column("place", words(), nullable=False),
+    sa.Column("model", words(), nullable=False),
     sa.Column("usd", Dollars(), nullable=False),
     sa.Column("reserved_at", UtcTime(), nullable=False),
     sa.Index(None, "recipe", "step"),
@@ -279,8 +235,8 @@ alerts = sa.Table(
     # One row a cause: what a person was told, and when it was over.
     "alerts",
     metadata,
-    sa.Column("cause", _words(), primary_key=True),
-    sa.Column("kind", _words(), nullable=False),
+    sa.Column("cause", words(), primary_key=True),
+    sa.Column("kind", words(), nullable=False),
     sa.Column("words", sa.Text(), nullable=False),
     sa.Column("first_at", UtcTime(), nullable=False),
     sa.Column("told_at", UtcTime()),
@@ -291,8 +247,8 @@ tellings = sa.Table(
     # How often a channel was told of an alert, and when it had taken it.
     "tellings",
     metadata,
-    sa.Column("cause", _words(), sa.ForeignKey("alerts.cause"), primary_key=True),
-    sa.Column("channel", _words(), primary_key=True),
+    sa.Column("cause", words(), sa.ForeignKey("alerts.cause"), primary_key=True),
+    sa.Column("channel", words(), primary_key=True),
     sa.Column("tries", sa.Integer(), nullable=False),
     sa.Column("tried_at", UtcTime(), nullable=False),
     sa.Column("told_at", UtcTime()),
@@ -302,7 +258,7 @@ runs = sa.Table(
     # Not "runs": Dagster's storage, which may share the database, has a table of that name.
     "run_beats",
     metadata,
-    sa.Column("run_id", _words(), primary_key=True),
+    sa.Column("run_id", words(), primary_key=True),
     sa.Column("owner", sa.Text(), nullable=False),
     sa.Column("heartbeat_at", UtcTime(), nullable=False),
 )

@@ -109,7 +109,7 @@ class NewTask:
 
     name: str
     fingerprints: Mapping[str, str]
-    pages: Sequence[Sequence[str]]
+    pages: Sequence[tuple[str, str]]
     claims: Collection[str]
     sent: Mapping[str, Any] | None = None
     calls: Mapping[str, str] | None = None
@@ -226,7 +226,7 @@ def _insert(connection: sa.Connection, task: TaskRow, keys: Collection[str]) -> 
     pages = {"task_id": row.id, "pages": row.pages, "calls": row.calls}
     connection.execute(sa.insert(task_pages).values(pages))
     # Always in one order, so that two which want the same keys cannot wait for each other.
-    wanted = sorted(set(keys))
+    wanted = sorted(dict.fromkeys(keys))
     if not wanted:
         return row
     # In one statement, as each of thousands would take as long by itself as its row. SQLite wants
