@@ -11,12 +11,15 @@ import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import boto3
 import boto3.exceptions
 import botocore.config
 import botocore.exceptions
+import botocore.loaders
+import botocore.session
 
 from ..errors import ProviderError, Refused
 from .bedrock_calls import CONVERSE
@@ -150,8 +153,7 @@ class Aws:
             return self._clients[name]
 
     def _made(self, service: str, url: str | None, attempts: int) -> Any:
-        # A session reads boto3's models of the services once for all its clients.
-        self._session = self._session or boto3.Session(region_name=self._options.region)
+        self._session = self._session or _session(self._options.region)
         config = botocore.config.Config(
             retries={"mode": "standard", "total_max_attempts": attempts},
             read_timeout=self._options.timeout,
@@ -178,6 +180,24 @@ class Aws:
         letter.status = http_response.status_code
         body = parsed.get("body")
         letter.reply = http_response.content if body is None else body.read()
+
+
+def _session(region: str | None) -> Any:
+    """A session of boto3's that shares the descriptions of the services with all others of ours.
+
+    By itself each would read them anew, which takes longer than a look at all open jobs.
+    """
+    core: Any = botocore.session.get_session()
+    core.register_component("data_loader", _descriptions(core.get_config_variable("data_path")))
+    session = boto3.Session(botocore_session=core, region_name=region)
+    paths: list[str] = core.get_component("data_loader").search_paths
+    paths[:] = dict.fromkeys(paths)  # each session adds boto3's own
+    return session
+
+
+@lru_cache(maxsize=4)
+def _descriptions(path: str | None) -> Any:
+    return botocore.loaders.create_loader(path)
 
 
 _UNSENT = (
