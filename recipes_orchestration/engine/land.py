@@ -38,13 +38,12 @@ _CUT_OFF = frozenset(
 
 @dataclass(frozen=True)
 class TaskPages:
-    """The hashes of a task's pages, and the pages of each hash: equal bytes are worked on once and
-    land for each.
+    """The hashes of a task's pages, and the pages of each hash that several have: equal bytes are
+    worked on once and land for each.
     """
 
     sha_of: dict[str, str]
-    _first: dict[str, str]
-    _twins: dict[str, list[str]]
+    twins: dict[str, list[str]]
 
     @classmethod
     def of(cls, task: TaskRow) -> TaskPages:
@@ -56,11 +55,11 @@ class TaskPages:
                 twins.setdefault(sha256, [first[sha256]]).append(page_id)
             else:
                 first[sha256] = page_id
-        return cls(dict(task.pages), first, twins)
+        return cls(dict(task.pages), twins)
 
-    def with_sha(self, sha256: str) -> Sequence[str]:
-        """The pages of a hash."""
-        return self._twins.get(sha256) or (self._first[sha256],)
+    def equal_to(self, page_id: str) -> Sequence[str]:
+        """The pages of the same hash, this one too."""
+        return self.twins.get(self.sha_of[page_id], (page_id,))
 
 
 def land_chunk(engine: Engine, task: TaskRow, chunk: Chunk, pages: TaskPages | None = None) -> int:
@@ -105,14 +104,16 @@ def _results(
     now = datetime.now(UTC)
     by_step: dict[str, list[Result]] = defaultdict(list)
     key_of = {step: page_keys(fingerprint) for step, fingerprint in task.fingerprints.items()}
+    sha_of, twins = pages.sha_of, pages.twins
     for outcome in outcomes:
         if outcome.failure is not None:
             continue
-        sha256 = pages.sha_of[outcome.page_id]
-        result = _result(task, outcome, key_of[outcome.step](sha256), now)
-        landed = by_step[outcome.step]
-        for page_id in pages.with_sha(sha256):
-            landed.append(result if page_id == outcome.page_id else _twin(result, page_id))
+        page_id, step, _, _, _, _ = outcome
+        sha256 = sha_of[page_id]
+        result = _result(task, outcome, key_of[step](sha256), now)
+        by_step[step].append(result)
+        if twins and sha256 in twins:
+            by_step[step] += [_twin(result, each) for each in twins[sha256] if each != page_id]
     return by_step
 
 
@@ -164,9 +165,8 @@ def _failures(
         kind, words = _judged(task, outcome.failure)
         if kind in _UNCOUNTED:
             continue
-        sha256 = pages.sha_of[outcome.page_id]
-        key = page_key(task.fingerprints[outcome.step], sha256)
-        for page_id in pages.with_sha(sha256):
+        key = page_key(task.fingerprints[outcome.step], pages.sha_of[outcome.page_id])
+        for page_id in pages.equal_to(outcome.page_id):
             earlier = before.get((page_id, outcome.step, key))
             counted = earlier is not None and earlier.task == task.name
             attempts = (earlier.attempts if earlier else 0) + (not counted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..ledger.tasks import NewTask, NoSlot, TaskRow
@@ -15,7 +15,7 @@ from .look import BatchView
 from .spending import reserving
 from .work import sent_record
 
-__all__ = ["NO_SLOT", "Work", "prepare"]
+__all__ = ["NO_SLOT", "Work", "prepare", "steps_of"]
 
 Work = dict[str, tuple[str, ...]]
 """The steps to be run on each page, in order: page_id to step names."""
@@ -63,14 +63,20 @@ def prepare(
         return NO_SLOT
 
 
+def steps_of(view: BatchView, work: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The steps of the work, in the order of the recipe."""
+    chains = set(work.values())
+    return tuple(step for step in view.steps if any(step in chain for chain in chains))
+
+
 def _new_task(
-    name: str, view: BatchView, work: Work, claims: set[str], package: Package, *, folder: bool
+    name: str, view: BatchView, work: Work, claims: list[str], package: Package, *, folder: bool
 ) -> NewTask:
-    steps = tuple(each for each in view.steps if any(each in chain for chain in work.values()))
+    steps = steps_of(view, work)
     return NewTask(
         name=name,
         fingerprints={step: view.steps[step].fingerprint for step in steps},
-        pages=[(page_id, view.pages[page_id].sha256) for page_id in work],
+        pages=tuple([(page_id, view.pages[page_id].sha256) for page_id in work]),
         claims=claims,
         sent=sent_record(view, steps, work, package),
         calls=package.calls,
@@ -79,12 +85,12 @@ def _new_task(
     )
 
 
-def _keys(view: BatchView, work: Work) -> set[str]:
-    return {view.steps[step].keys[page] for page, chain in work.items() for step in chain}
+def _keys(view: BatchView, work: Work) -> list[str]:
+    return sorted({view.steps[step].keys[page] for page, chain in work.items() for step in chain})
 
 
 def _names(
-    stage: Stage, view: BatchView, keys: Sequence[set[str]], attempt: int
+    stage: Stage, view: BatchView, keys: Sequence[list[str]], attempt: int
 ) -> tuple[str | None, list[str]]:
     """Names tasks by what they will do, so that two processes that plan alike name them alike.
 
@@ -92,7 +98,6 @@ def _names(
     """
     parts = [view.recipe.name, stage.name, view.source, view.batch]
     if len(keys) == 1:
-        return None, [f"{stage.name}-{digest(canonical_json([*parts, sorted(keys[0]), attempt]))}"]
-    cut = [sorted(each) for each in keys]
-    array = f"{stage.name}-{digest(canonical_json([*parts, cut, attempt]))}"
+        return None, [f"{stage.name}-{digest(canonical_json([*parts, keys[0], attempt]))}"]
+    array = f"{stage.name}-{digest(canonical_json([*parts, keys, attempt]))}"
     return array, [f"{array}_{index}" for index in range(len(keys))]

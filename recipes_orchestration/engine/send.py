@@ -19,7 +19,7 @@ from .gates import Gate, gate
 from .land import land_chunk
 from .look import BatchView, PageState
 from .pausing import pause_place
-from .preparing import NO_SLOT, Work, prepare
+from .preparing import NO_SLOT, Work, prepare, steps_of
 from .reuse import reuse_results
 from .spending import still_over
 from .work import task_spec
@@ -289,13 +289,11 @@ def _landed_meanwhile(engine: Engine, view: BatchView, work: Mapping[str, tuple[
 
     A rival gives up its claims only when all has landed, so nothing can land unseen after this.
     """
-    steps = tuple(step for step in view.steps if any(step in chain for chain in work.values()))
+    steps = steps_of(view, work)
     for step in steps:
         landed = engine.library.landed(view.recipe.name, step, view.batch)
-        if not landed:
-            continue
         keys = view.steps[step].keys
-        if any(
+        if landed and any(
             (page_id, keys[page_id]) in landed for page_id, chain in work.items() if step in chain
         ):
             return True

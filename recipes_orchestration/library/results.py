@@ -68,6 +68,7 @@ ADDED = ("tokens_cached", "price", "note")
 """Columns that files of earlier layouts lack; they read as empty."""
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_TEXTS = {str}
 _CENT_FRACTION = Decimal("0.000000001")
 
 
@@ -105,10 +106,10 @@ def to_table(results: Sequence[Result]) -> Table:
         zip(Result._fields, zip(*results, strict=True), strict=True)
     )
     columns["value"] = [_value_bytes(result) for result in results]
-    columns["cost_usd"] = [_cost(result) for result in results]
     moments = {result.landed_at: _moment(result) for result in results}
     columns["landed_at"] = [moments[each] for each in columns["landed_at"]]
     try:
+        columns["cost_usd"] = _costs(results)
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
     except UnicodeEncodeError:
         for result in results:
@@ -238,7 +239,7 @@ def _value_bytes(result: Result) -> bytes:
 
 def _json_of(value: Any) -> bytes:
     """The value as JSON. An object of texts alone, as most are, in the faster way to the same."""
-    if type(value) is dict and all(type(each) is str for each in (*value, *value.values())):
+    if type(value) is dict and {*map(type, value), *map(type, value.values())} == _TEXTS:
         try:
             return pydantic_core.to_json(value)
         except ValueError:  # half a character
@@ -255,6 +256,15 @@ def _check_texts(result: Result) -> None:
             raise LibraryError(
                 f"The {what} of page {result.page_id!a} is not Unicode text and cannot be kept."
             ) from error
+
+
+def _costs(results: Sequence[Result]) -> Any:
+    """What each cost, as an Arrow array to the places that are kept."""
+    kind = SCHEMA.field("cost_usd").type
+    try:
+        return pa.array([result.cost_usd for result in results], kind)
+    except pa.ArrowInvalid:  # some have more places
+        return pa.array([_cost(result) for result in results], kind)
 
 
 def _cost(result: Result) -> Decimal | None:

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import StepError
 from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .answer_schemas import anthropic_schema
-from .json_values import PICTURE, dump, one_line
+from .json_values import PICTURE, dump, one_line, quoted
 from .provider import Call, Group
 
 __all__ = ["ANSWER_TOOL", "ROUTE", "VALUE_TOOL", "batch_line", "make_call"]
@@ -46,7 +46,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
 
 def batch_line(id: str, call: Call) -> bytes:
     """The call as an entry of the batch's `requests`, with a line end."""
-    return b'{"custom_id":%b,"params":%b}\n' % (dump(id), one_line(call.body))
+    return b'{"custom_id":%b,"params":%b}\n' % (quoted(id), one_line(call.body))
 
 
 def _block(part: Part) -> dict[str, Any]:

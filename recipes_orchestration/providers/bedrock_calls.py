@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import StepError
 from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .answer_schemas import anthropic_schema
-from .json_values import PICTURE, dump, one_line
+from .json_values import PICTURE, dump, one_line, quoted
 from .provider import Call, Group
 
 __all__ = ["CONVERSE", "INVOKE", "batch_line", "make_call"]
@@ -64,7 +64,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
 
 def batch_line(id: str, call: Call) -> bytes:
     """The call as a record of the batch's file, with a line end."""
-    return b'{"recordId":%b,"modelInput":%b}\n' % (dump(id), one_line(call.body))
+    return b'{"recordId":%b,"modelInput":%b}\n' % (quoted(id), one_line(call.body))
 
 
 def _closed(ask: Ask, model: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import StepError
 from ..steps.ask import Ask, EmbedAsk, Part, Text
-from .json_values import PICTURE, dump, one_line
+from .json_values import PICTURE, dump, one_line, quoted
 from .provider import Call, Group
 
 __all__ = ["EMBED", "GENERATE", "batch_line", "embeds", "make_call"]
@@ -46,7 +46,7 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
 
 def batch_line(id: str, call: Call) -> bytes:
     """The call as a line of the batch's file, with a line end."""
-    return b'{"key":%b,"request":%b}\n' % (dump(id), one_line(call.body))
+    return b'{"key":%b,"request":%b}\n' % (quoted(id), one_line(call.body))
 
 
 def _settings(ask: Ask) -> dict[str, Any]:

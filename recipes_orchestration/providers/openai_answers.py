@@ -122,13 +122,10 @@ def _vector(value: Any) -> tuple[float, ...]:
 def _answer(
     stop: Stop, words: str, text: str, body: Mapping[str, Any], tokens_in: str, tokens_out: str
 ) -> Answer:
-    return Answer(
-        stop=stop,
-        usage=_usage(body, tokens_in, tokens_out),
-        text=text,
-        words="" if stop is Stop.COMPLETE else words,
-        model=as_text(body.get("model")) or None,
-    )
+    usage = _usage(body, tokens_in, tokens_out)
+    words = "" if stop is Stop.COMPLETE else words
+    # By place, in half the time that names take: there is one for each page.
+    return Answer(stop, usage, text, None, words, as_text(body.get("model")) or None)
 
 
 def _usage(body: Mapping[str, Any], tokens_in: str, tokens_out: str) -> Usage:
@@ -136,10 +133,10 @@ def _usage(body: Mapping[str, Any], tokens_in: str, tokens_out: str) -> Usage:
     usage = as_dict(body.get("usage"))
     details = as_dict(usage.get(f"{tokens_in}_details"))
     return Usage(
-        tokens_in=count(usage.get(tokens_in)),
-        tokens_out=count(usage.get(tokens_out)),
-        tokens_cached=count(details.get("cached_tokens")),
-        tokens_cache_write=count(details.get("cache_write_tokens")),
+        count(usage.get(tokens_in)),
+        count(usage.get(tokens_out)),
+        count(details.get("cached_tokens")),
+        count(details.get("cache_write_tokens")),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .answer_schemas import openai_schema
-from .json_values import PICTURE, dump, one_line
+from .json_values import PICTURE, dump, one_line, quoted
 from .provider import Call, Group
 
 __all__ = ["CHAT", "EMBEDDINGS", "RESPONSES", "batch_line", "make_call"]
@@ -36,24 +36,25 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         if ask.dimensions is not None:
             vector["dimensions"] = ask.dimensions
         return Call("openai", Group(EMBEDDINGS, model), dump(vector))
-    group, limit = _of_model(model)
     if ask.system is None and ask.schema is None and len(ask.parts) == 1:
         (part,) = ask.parts
         if isinstance(part, Text):
-            before, after = _frame(model, ask.max_tokens, ask.temperature)
+            group, before, after = _frame(model, ask.max_tokens, ask.temperature)
             return Call("openai", group, b"".join((before, dump(part.text), after)))
+    group, limit = _of_model(model)
     return Call("openai", group, dump(_chat_body(ask, model, limit), ask.pictures))
 
 
 @lru_cache(maxsize=64, typed=True)
-def _frame(model: str, max_tokens: int, temperature: float | None) -> tuple[bytes, bytes]:
-    """What stands before and after the words in the body of a question that is words alone.
+def _frame(model: str, max_tokens: int, temperature: float | None) -> tuple[Group, bytes, bytes]:
+    """The group, and what stands around the words in the body of a question that is words alone.
 
     Writing the words alone takes a third of the time of writing the whole body.
     """
     ask = Ask((Text(PICTURE),), max_tokens, temperature=temperature)
-    before, after = dump(_chat_body(ask, model, _of_model(model)[1])).split(dump(PICTURE))
-    return before, after
+    group, limit = _of_model(model)
+    before, after = dump(_chat_body(ask, model, limit)).split(dump(PICTURE))
+    return group, before, after
 
 
 def _chat_body(ask: Ask, model: str, limit: str) -> dict[str, Any]:
@@ -74,10 +75,15 @@ def _chat_body(ask: Ask, model: str, limit: str) -> dict[str, Any]:
 def batch_line(id: str, call: Call) -> bytes:
     """The call as a line of a batch's input file, with its line end."""
     return b'{"custom_id":%b,"method":"POST","url":%b,"body":%b}\n' % (
-        dump(id),
-        dump(call.group.route),
+        quoted(id),
+        _route(call.group.route),
         one_line(call.body),
     )
+
+
+@lru_cache(maxsize=64)
+def _route(route: str) -> bytes:
+    return dump(route)
 
 
 def _content(part: Part) -> dict[str, Any]:

@@ -61,19 +61,14 @@ def ask_model(
     if wants_picture(image, context.needs):
         parts.append(picture_of(page, image or PictureSettings()))
     text = render(parse_template(prompt), page.page_id, context)
-    if text.strip():
+    if text and not text.isspace():
         parts.append(Text(text))
     if not parts:
         raise StepError(
             f"The question of the step '{context.step}' on {page.page_id} is empty; write more "
             "into its prompt."
         )
-    return Ask(
-        parts=tuple(parts),
-        max_tokens=params.max_tokens,
-        schema=schema,
-        temperature=params.temperature,
-    )
+    return Ask(tuple(parts), params.max_tokens, None, schema, params.temperature)
 
 
 def declared(

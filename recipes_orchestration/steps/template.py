@@ -137,6 +137,8 @@ def _shown(value: Any) -> str:
 
 
 def _utf8(text: str) -> str:
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone half of a surrogate pair, which no JSON body can carry

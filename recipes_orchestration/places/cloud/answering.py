@@ -25,7 +25,7 @@ from .questions import Asker
 
 __all__ = ["Reading", "all_outcomes", "chunks", "group_from"]
 
-_CHUNK_ROWS = 2_000
+_CHUNK_ROWS = 5_000
 # Why the end of a task was asked for when a person decided it: no page is to blame.
 _BY_A_PERSON = ("stop", "now")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ...providers.provider import BatchLimits, Call, Group
 from ...runner.work import Failure, FailureKind, Outcome, PageWork
@@ -25,6 +24,15 @@ def group_of(part: SpoolPart, mode: str) -> dict[str, object]:
 
 
 @dataclass
+class _Filling:
+    """A part that is being filled, and what its calls will cost at most and likely."""
+
+    part: SpoolPart
+    worst: WorstCases | None
+    estimate: TaskEstimate | None
+
+
+@dataclass
 class Packer:
     """Packs the calls of one step. `mode` is `batch` or `plain`; `line` writes a call as a line.
 
@@ -40,9 +48,7 @@ class Packer:
     new_part: Callable[[Group, int], SpoolPart]
     worst: Callable[[Group], WorstCases] | None = None
     estimate: Callable[[Group], TaskEstimate] | None = None
-    _worst: dict[Path, WorstCases] = field(default_factory=dict[Path, WorstCases])
-    _estimates: dict[Path, TaskEstimate] = field(default_factory=dict[Path, TaskEstimate])
-    _parts: dict[Group, SpoolPart] = field(default_factory=dict[Group, SpoolPart])
+    _filling: dict[Group, _Filling] = field(default_factory=dict[Group, _Filling])
     _decided: list[Outcome] = field(default_factory=list[Outcome])
 
     def packages(self, calls: Iterable[tuple[PageWork, Call | Outcome]]) -> Iterator[Package]:
@@ -53,39 +59,44 @@ class Packer:
                     self._decided.append(call)
                 elif (full := self._add(work, call)) is not None:
                     yield self._package(full)
-            while self._parts:
-                _, part = self._parts.popitem()
-                yield self._package(part)
+            while self._filling:
+                _, filling = self._filling.popitem()
+                yield self._package(filling)
             if self._decided:
                 yield Package(pages=(), decided=self._taken())
         finally:
-            for part in self._parts.values():
-                part.remove()
+            for filling in self._filling.values():
+                filling.part.remove()
 
-    def _add(self, work: PageWork, call: Call) -> SpoolPart | None:
+    def _add(self, work: PageWork, call: Call) -> _Filling | None:
         """Adds a call; gives the part that was full and made way for it."""
         call_id = call.id
-        part = self._parts.get(call.group)
-        line = b"" if part is not None and part.has(call_id) else self._line(call_id, call)
+        filling = self._filling.get(call.group)
+        if filling is not None and filling.part.has(call_id):  # equal pages ask once
+            filling.part.calls[work.page_id] = call_id
+            return None
+        line = self._line(call_id, call)
         if self.limits.overhead + len(line) > self.limits.max_bytes:
             self._decided.append(self._too_large(work, len(line)))
             return None
-        full: SpoolPart | None = None
-        if part is not None and line and not self._fits(part, len(line)):
-            full, part = self._parts.pop(call.group), None
-        if part is None:
-            part = self._parts[call.group] = self.new_part(call.group, self.limits.overhead)
-            line = line or self._line(call_id, call)
-            if self.worst is not None:
-                self._worst[part.path] = self.worst(call.group)
-            if self.estimate is not None:
-                self._estimates[part.path] = self.estimate(call.group)
-        if line and self.worst is not None:
-            self._worst[part.path].add(call)
-        if line and self.estimate is not None:
-            self._estimates[part.path].add(call)
-        part.add(work.page_id, call_id, line, call.body)
+        full: _Filling | None = None
+        if filling is not None and not self._fits(filling.part, len(line)):
+            full, filling = self._filling.pop(call.group), None
+        if filling is None:
+            filling = self._filling[call.group] = self._new(call.group)
+        if filling.worst is not None:
+            filling.worst.add(call)
+        if filling.estimate is not None:
+            filling.estimate.add(call)
+        filling.part.add(work.page_id, call_id, line, call.body)
         return full
+
+    def _new(self, group: Group) -> _Filling:
+        return _Filling(
+            self.new_part(group, self.limits.overhead),
+            None if self.worst is None else self.worst(group),
+            None if self.estimate is None else self.estimate(group),
+        )
 
     def _line(self, call_id: str, call: Call) -> bytes:
         return self.line(call_id, call) if self.mode == "batch" else call.body + b"\n"
@@ -96,12 +107,11 @@ class Packer:
             and part.size + size <= self.limits.max_bytes
         )
 
-    def _package(self, part: SpoolPart) -> Package:
+    def _package(self, filling: _Filling) -> Package:
+        part, worst, estimate = filling.part, filling.worst, filling.estimate
         part.finish()
         batched = self.mode == "batch" and len(part.bodies) >= self.limits.min_requests
-        worst = self._worst.pop(part.path, None)
         usd, unknown = (None, "") if worst is None else worst.usd(batch=batched)
-        estimate = self._estimates.pop(part.path, None)
         return Package(
             pages=tuple(part.calls),
             decided=self._taken(),

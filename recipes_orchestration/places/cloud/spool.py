@@ -41,10 +41,8 @@ class SpoolPart:
         return call_id in self.bodies
 
     def add(self, page_id: str, call_id: str, line: bytes, body: bytes) -> None:
-        """Appends a request of a page; a call that is in it is not written again."""
+        """Appends a request of a page, whose call is not in it yet."""
         self.calls[page_id] = call_id
-        if call_id in self.bodies:
-            return
         if self._stream is None:
             self._stream = self.path.open("wb", buffering=_BUFFER)
         start = _start(line, body)

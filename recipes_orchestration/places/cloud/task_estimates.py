@@ -24,8 +24,9 @@ __all__ = ["UNBOUNDED", "TaskEstimate"]
 UNBOUNDED = 4096
 """Tokens that an answer is taken to have when nothing bounds it and none has landed."""
 
-# The first calls of a package are counted, then one of so many: counting reads the whole call.
-_FIRST, _EACH = 8, 32
+# The first calls of a package are counted, then one of so many, and of a large package's later ones
+# one of more: counting reads the whole call.
+_FIRST, _EACH, _MANY, _EACH_OF_MANY = 8, 32, 2_000, 256
 
 
 @dataclass
@@ -44,7 +45,8 @@ class TaskEstimate:
 
     def add(self, call: Call) -> None:
         """Adds a call that will be asked once."""
-        if self._calls < _FIRST or self._calls % _EACH == 0:
+        each = _EACH if self._calls < _MANY else _EACH_OF_MANY
+        if self._calls < _FIRST or self._calls % each == 0:
             self._counted.append(count_call(call))
         self._calls += 1
 
