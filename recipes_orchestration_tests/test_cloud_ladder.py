@@ -10,7 +10,7 @@ import pytest
 from recipes_orchestration.engine.advance import run_stage
 from recipes_orchestration.engine.engine import Engine
 from recipes_orchestration.engine.look import look
-from recipes_orchestration.engine.send import plan_work
+from recipes_orchestration.engine.preparing import plan_work
 from recipes_orchestration.engine.stopping import land_stopped, stop_tasks
 from recipes_orchestration.engine.work import task_spec
 from recipes_orchestration.errors import PlaceError, ProviderError

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipes_orchestration.engine.look import BatchView, PageState, judge_batch
-from recipes_orchestration.engine.send import plan_work
+from recipes_orchestration.engine.preparing import plan_work
 from recipes_orchestration.ledger.holds import HoldRow
 from recipes_orchestration.ledger.pages import BatchPage
 from recipes_orchestration.ledger.task_rows import TaskRow, TaskState

@@ -45,7 +45,7 @@ def gate(engine: Engine, stage: Stage, view: BatchView, work: Work, now: bool) -
         raise NoConsent(words)
     controls = engine.ledger.controls.of_batch(view.recipe.name, view.batch)
     halts = [each for each in controls if each.kind is not ControlKind.NOW]
-    halted = _halted(halts, {step for chain in work.values() for step in chain})
+    halted = _halted(halts, _steps_of(work)) if halts else {}
     left = _without(view, work, halted) if halted else work
     if not left:
         first = min(halted.values(), key=lambda each: _ORDER.index(each.kind))
@@ -53,12 +53,13 @@ def gate(engine: Engine, stage: Stage, view: BatchView, work: Work, now: bool) -
         return Gate({}, now, halt_words(first), person=True, stopped=stopped)
     if paused := engine.paused(stage.place):
         return Gate({}, now, paused)
-    steps = {step for chain in left.values() for step in chain}
-    hurried = any(
-        each.kind is ControlKind.NOW and (not each.scope.step or each.scope.step in steps)
-        for each in controls
-    )
+    hurries = [each for each in controls if each.kind is ControlKind.NOW]
+    hurried = any(not each.scope.step or each.scope.step in _steps_of(left) for each in hurries)
     return Gate(left, now or hurried)
+
+
+def _steps_of(work: Work) -> set[str]:
+    return {step for chain in set(work.values()) for step in chain}
 
 
 def halt_words(control: Control) -> str:

@@ -1,4 +1,4 @@
-"""Tasks written down with their claims before anything is asked of their place."""
+"""What can be sent, and tasks of it written down with their claims before their place is asked."""
 
 from __future__ import annotations
 
@@ -11,17 +11,43 @@ from ..places.task_folders.far_folders import FarFolders
 from ..recipe import canonical_json, digest
 from ..stages import Stage
 from .engine import Engine
-from .look import BatchView
+from .look import BatchView, PageState
 from .spending import reserving
 from .work import sent_record
 
-__all__ = ["NO_SLOT", "Work", "prepare", "steps_of"]
+__all__ = ["NO_SLOT", "Work", "plan_work", "prepare", "steps_of"]
 
 Work = dict[str, tuple[str, ...]]
 """The steps to be run on each page, in order: page_id to step names."""
 
 NO_SLOT: Final[list[TaskRow]] = []
 """Given, itself, when the slots of the place are taken."""
+
+
+def plan_work(view: BatchView, steps: tuple[str, ...]) -> Work:
+    """The steps that can be run now on each page, in order: page_id to step names. Pure.
+
+    A step that waits for another one of the same list rides behind it.
+    """
+    if len(steps) == 1:
+        states = view.steps[steps[0]].states
+        return {page_id: steps for page_id, state in states.items() if state is PageState.TODO}
+    work: Work = {}
+    for page_id in view.pages:
+        chain: list[str] = []
+        for step in steps:
+            state = view.steps[step].states[page_id]
+            if state is PageState.TODO or (
+                state is PageState.WAITING
+                and all(
+                    need in chain or view.steps[need].states[page_id] is PageState.LANDED
+                    for need in view.steps[step].step.needs
+                )
+            ):
+                chain.append(step)
+        if chain:
+            work[page_id] = tuple(chain)
+    return work
 
 
 def prepare(

@@ -17,14 +17,14 @@ from .causes import note_over_cap
 from .engine import Engine
 from .gates import Gate, gate
 from .land import land_chunk
-from .look import BatchView, PageState
+from .look import BatchView
 from .pausing import pause_place
-from .preparing import NO_SLOT, Work, prepare, steps_of
+from .preparing import NO_SLOT, Work, plan_work, prepare, steps_of
 from .reuse import reuse_results
 from .spending import still_over
 from .work import task_spec
 
-__all__ = ["Sending", "plan_work", "send", "sought"]
+__all__ = ["Sending", "send", "sought"]
 
 
 @dataclass
@@ -55,29 +55,6 @@ class Sending:
     def capped(self, over: OverCap) -> None:
         """Takes up that what is next does not fit under a cap."""
         self.waiting, self.over = str(over), over
-
-
-def plan_work(view: BatchView, steps: tuple[str, ...]) -> Work:
-    """The steps that can be run now on each page, in order: page_id to step names. Pure.
-
-    A step that waits for another one of the same list rides behind it.
-    """
-    work: Work = {}
-    for page_id in view.pages:
-        chain: list[str] = []
-        for step in steps:
-            state = view.steps[step].states[page_id]
-            if state is PageState.TODO or (
-                state is PageState.WAITING
-                and all(
-                    need in chain or view.steps[need].states[page_id] is PageState.LANDED
-                    for need in view.steps[step].step.needs
-                )
-            ):
-                chain.append(step)
-        if chain:
-            work[page_id] = tuple(chain)
-    return work
 
 
 def send(

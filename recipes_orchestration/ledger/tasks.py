@@ -137,7 +137,7 @@ class TaskBook(TaskWatch):
 
     def free_claims(self, keys: Collection[str]) -> set[str]:
         """Those of the keys that no open task holds."""
-        return set(keys) - set(self.claimed(keys))
+        return set(keys).difference(self.claimed(keys))
 
     def claimed(self, keys: Collection[str]) -> dict[str, str]:
         """The task id by key, for those of the keys that an open task holds."""
