@@ -36,7 +36,7 @@ from .results import (
 from .store import Store, VanishedError
 from .store_local import LocalStore
 from .store_remote import RemoteStore
-from .values import LandedValues
+from .values import LandedValues, values_in_files, values_in_table
 
 __all__ = ["Library"]
 
@@ -161,7 +161,12 @@ class Library:
 
         `keys` are what is wanted of each page.
         """
-        return LandedValues(self.table(recipe, step, batch, (*_PAIR, "value")), keys)
+        folder = batch_folder(recipe, step, batch)
+        found = self._again(folder, lambda: values_in_files(self._store, folder, keys))
+        if found is not None:
+            return found
+        # Of a pair that landed more than once, the value that landed first.
+        return values_in_table(self.table(recipe, step, batch, (*_PAIR, "value")), keys)
 
     def rows(self, recipe: str, step: str, batch: str, pairs: Collection[Pair]) -> list[Result]:
         """The results of those of the pairs that have landed, sorted by page id and key."""
