@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from recipes_orchestration.engine.look import look
+from recipes_orchestration.errors import LibraryError
+from recipes_orchestration.library import Library
 from recipes_orchestration.rehearsal import Rehearsal
 
 from .cloud_archive import MODELS, PROMPT, PROVIDERS, CloudArchive, advance_once, read_step, run_all
@@ -166,3 +168,25 @@ def test_a_step_gives_equal_rows_either_way(
     assert len(rows[0]) == 3
     assert rows[0] == rows[1]
     assert rows[0][0]["tokens_in"] > 0
+
+
+def test_needed_values_that_cannot_be_read_are_no_fault_of_the_pages(
+    tmp_path: Path, rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = cloud(tmp_path, rehearsal, "openai", 3)
+    (archive.folder / "prompts" / "text.md").write_text("Sum up: {text}")
+    archive.write_recipe(_steps("template", "openai"))
+    lookup = Library.lookup
+
+    def damaged(library: Library, recipe: str, step: str, *given: Any) -> Any:
+        if step == "text":
+            raise LibraryError("The library's file text.parquet cannot be read.")
+        return lookup(library, recipe, step, *given)
+
+    with archive.engine() as engine:
+        with monkeypatch.context() as patch:
+            patch.setattr(Library, "lookup", damaged)
+            with pytest.raises(LibraryError, match=r"text\.parquet"):
+                run_all(engine)
+        assert engine.ledger.holds.attempts_of("letters", "pages", "a/0001") == {}
+        assert run_all(engine).steps["read"].landed == 3

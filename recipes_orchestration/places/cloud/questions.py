@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from ...errors import NotBatchable, PageUnreadable, RecipesError, SourceError
+from ...errors import LibraryError, NotBatchable, PageUnreadable, RecipesError, SourceError
 from ...pages.page import Page
 from ...providers.provider import Call, Provider
 from ...providers.recording import Clients, Recorder
@@ -113,8 +113,8 @@ class Asker:
             return self.provider.call(ask, self.step.model or "")
         except Ready as ready:
             return Outcome(work.page_id, self.step.name, 0.0, value=ready.value)
-        except NotBatchable:
-            raise
+        except (NotBatchable, LibraryError):
+            raise  # no page is to blame
         except PageUnreadable as error:
             failure = Failure(FailureKind.UNREADABLE, str(error))
         except SourceError as error:
