@@ -13,8 +13,7 @@ from contextlib import contextmanager
 __all__ = ["OFTEN", "RARELY", "collecting_after"]
 
 OFTEN = 10_000
-"""For code of others: a provider's SDK leaves a circle behind for each page, with the page's picture
-in it."""
+"""For code of others: a provider's SDK leaves a circle behind for each page, with its picture."""
 RARELY = 100_000
 """For our own, which leaves no circles."""
 
