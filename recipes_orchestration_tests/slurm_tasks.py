@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -59,8 +59,8 @@ class NoAnswers:
     def kept(self) -> bool:
         return False
 
-    def lines(self) -> Iterator[bytes]:
-        return iter(())
+    def lines(self) -> Generator[bytes]:
+        yield from ()
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -129,6 +130,25 @@ def test_a_raised_cap_lets_the_answers_land_and_nothing_is_paid_again(
         assert rehearsal.counts("anthropic")["creates"] == 1
         assert engine.ledger.reservations.all() == []
         only_booking(engine)
+
+
+def test_answers_that_cannot_all_land_are_closed_while_the_error_is_kept(
+    tmp_path: Path, rehearsal: Rehearsal
+) -> None:
+    archive = capped(tmp_path, rehearsal, 3 * EACH)
+    with archive.engine() as engine:
+        send_batch(engine)
+    set_cap(archive, 0.001)
+    with archive.engine() as engine:
+        gc.disable()
+        try:
+            with pytest.raises(PlaceError, match="Over the cap") as kept:
+                run_all(engine)
+            files = [each.resolve().name for each in Path("/proc/self/fd").iterdir()]
+            assert kept.value is not None
+        finally:
+            gc.enable()
+    assert [name for name in files if "answers" in name] == []
 
 
 def test_the_own_worst_case_of_a_batch_is_not_in_the_way_of_its_live_calls(

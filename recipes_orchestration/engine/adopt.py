@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from ..errors import OverCap, ProviderError, RecipesError, Refused, Unreachable
@@ -144,8 +144,8 @@ def land(engine: Engine, task: TaskRow) -> int:
         return 0
     place = engine.place(task.place)
     pages = TaskPages.of(task)
-    chunks = place.results(sent_task(engine, task))
-    return sum(land_chunk(engine, task, chunk, pages) for chunk in chunks)
+    with closing(place.results(sent_task(engine, task))) as chunks:  # pyright: ignore[reportArgumentType]
+        return sum(land_chunk(engine, task, chunk, pages) for chunk in chunks)
 
 
 def _land_so_far(engine: Engine, task: TaskRow) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any, overload
@@ -203,7 +203,7 @@ class LibraryAnswers:
         task = self.task
         return self.engine.library.has_answers(task.recipe, self._step, task.batch, task.name)
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self) -> Generator[bytes]:
         """The lines that were kept; none when none were."""
         task = self.task
         return self.engine.library.answers(task.recipe, self._step, task.batch, task.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -187,7 +187,7 @@ class Library:
             stream.close()
         return stream is not None
 
-    def answers(self, recipe: str, step: str, batch: str, task: str) -> Iterator[bytes]:
+    def answers(self, recipe: str, step: str, batch: str, task: str) -> Generator[bytes]:
         """The answer lines that were kept of the task; none when none were."""
         folder, name = batch_folder(recipe, step, batch), answers_name(task)
         stream = self._store.open(folder, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -110,8 +110,8 @@ class Answers(Protocol):
         """Whether lines were kept."""
         ...
 
-    def lines(self) -> Iterator[bytes]:
-        """The lines that were kept; none when none were."""
+    def lines(self) -> Generator[bytes]:
+        """The lines that were kept; none when none were. Whoever stops early closes it."""
         ...
 
 

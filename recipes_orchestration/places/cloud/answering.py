@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -16,7 +17,7 @@ from ...providers.provider import Group, Line, LineKind
 from ...runner.run_pages import check_value, words_of
 from ...runner.work import Failure, FailureKind, Outcome, PageWork, Spent
 from ...steps.ask import Answer, Stop
-from ..place import Bill, Chunk, Sent
+from ..place import Bill, Sent
 from .costs import Costs, free, plus
 from .later_needs import LaterNeeds
 from .live_answers import Kept
@@ -24,9 +25,8 @@ from .live_calls import LiveCalls
 from .packing import MODE
 from .questions import Asker
 
-__all__ = ["Reading", "all_outcomes", "chunks", "group_from"]
+__all__ = ["Reading", "group_from"]
 
-_CHUNK_ROWS = 5_000
 # Why the end of a task was asked for when a person decided it: no page is to blame.
 _BY_A_PERSON = ("stop", "now")
 
@@ -83,6 +83,11 @@ class Reading:
         """Books what all the answers cost, before the step's code can ask live: see `LiveCalls`."""
         if self.asker.operation.parse is None:
             self.live.settle(self.sent, self._group, self._new_costs(), lines)
+
+    def settle_kept(self) -> None:
+        """The same of the answers that are kept."""
+        with closing(self.sent.answers.lines()) as lines:
+            self.settle(lines)
 
     @cached_property
     def works(self) -> Mapping[str, PageWork]:
@@ -274,22 +279,3 @@ def _carried(spent: Spent, outcomes: list[Outcome]) -> list[Outcome]:
         else each
         for at, each in enumerate(outcomes)
     ]
-
-
-def all_outcomes(reading: Reading, sent: Sent) -> Iterator[Outcome]:
-    """The outcomes of all the answers that are kept, and of the calls that have none."""
-    yield from reading.outcomes(sent.answers.lines())
-    yield from reading.missing()
-
-
-def chunks(outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
-    """Outcomes as chunks of bounded size; the same ones each time."""
-    rows: list[Outcome] = []
-    part = 1
-    for outcome in outcomes:
-        rows.append(outcome)
-        if len(rows) >= _CHUNK_ROWS:
-            yield Chunk(part, rows)
-            rows, part = [], part + 1
-    if rows:
-        yield Chunk(part, rows)

@@ -13,7 +13,8 @@ from ...providers.provider import BatchLimits, BatchState, BatchStatus, Group, P
 from ...providers.recording import Recorder
 from ...runner.work import TaskSpec, Usual
 from ..place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State
-from .answering import Reading, all_outcomes, chunks
+from .answer_chunks import all_outcomes, chunks
+from .answering import Reading
 from .live_answers import LiveAnswers
 from .live_calls import LiveCalls
 from .own_prices import priced, prices_of
@@ -158,7 +159,7 @@ class CloudPlace:
         if not sent.answers.kept():
             sent.answers.keep(self._provider.results(sent.remote_id))
         reading = self._reading(sent)
-        reading.settle(sent.answers.lines())
+        reading.settle_kept()
         reading.ended_words = status.words
         reading.expired = status.expired
         reading.failed = status.state is BatchState.FAILED

@@ -15,7 +15,8 @@ from ...runner.work import Failure, FailureKind, Outcome
 from ..measures import Measures
 from ..place import Bill, Chunk, Report, Sent, Standing, State
 from ..processes import process_lives, this_process
-from .answering import Reading, all_outcomes, chunks
+from .answer_chunks import all_outcomes, chunks
+from .answering import Reading
 from .plain_calls import Journal, PlainTask
 from .spool import SpoolPart
 
@@ -187,7 +188,7 @@ class PlainTasks:
         if not sent.answers.kept():
             sent.answers.keep(Journal(self.folder, sent.name).lines())
         reading = new_reading(sent)
-        reading.settle(sent.answers.lines())
+        reading.settle_kept()
         reading.ended = False
         yield from chunks(all_outcomes(reading, sent))
         self._bills[sent.remote_id] = reading.bill()
