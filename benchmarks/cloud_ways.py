@@ -65,12 +65,6 @@ def import_all(provider: str) -> None:
         boto3: Any = import_module("boto3")
         for service in ("s3", "bedrock", "bedrock-runtime"):
             boto3.client(service).close()
-        # The same descriptions of the services, as our own sessions read them.
-        aws = import_module("recipes_orchestration.providers.bedrock_aws")
-        clients = aws.Aws(aws.AwsOptions())
-        assert clients.s3
-        assert clients.jobs
-        clients.close()
         return
     if provider == "gemini":
         import_module("google.genai")

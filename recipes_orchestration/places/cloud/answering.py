@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from ...collecting import OFTEN, RARELY, collecting_after
 from ...errors import LedgerError, OverCap, RecipesError, StepError
 from ...providers.json_values import dump
 from ...providers.prices import ModelPrices
@@ -105,10 +104,6 @@ class Reading:
         Broken lines, and lines for calls that were never sent or are there already, are counted
         and left out.
         """
-        with collecting_after(RARELY if self.asker.recorder is None else OFTEN):
-            yield from self._outcomes(lines)
-
-    def _outcomes(self, lines: Iterable[bytes]) -> Iterator[Outcome]:
         provider = self.asker.provider
         for raw in lines:
             line = provider.read_line(raw)
