@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -22,6 +23,9 @@ from .archive import Archive, environment
 from .cloud_archive import BATCH, run_all
 
 STOPPED = 130
+PATIENCE = 120.0
+"""So long, in seconds, a process is waited for; it tells where it is shortly before."""
+
 _OWNERS = {
     "TaskBook": "ledger.tasks",
     "BookingBook": "ledger.bookings",
@@ -58,7 +62,7 @@ class Run:
 
     process: ForkServerProcess
 
-    def code(self, seconds: float = 120) -> int | None:
+    def code(self, seconds: float = PATIENCE) -> int | None:
         """How it ended; negative is a signal, None that it goes on."""
         self.process.join(seconds)
         return self.process.exitcode
@@ -144,6 +148,7 @@ def _work(
 ) -> None:
     os.environ.clear()
     os.environ.update(variables)
+    faulthandler.dump_traceback_later(PATIENCE - 10)
     if point:
         _arm(point, number)
     with (

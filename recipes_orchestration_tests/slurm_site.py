@@ -156,10 +156,7 @@ def _for_a_test(site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> Generator[S
 
 
 def resume_node(site: SlurmSite) -> None:
-    """Lets the node take work again.
-
-    It drains itself (Duplicate jobid) when a controller that was killed gives an id once more.
-    """
+    """Lets the node take work again: it drains itself where the end of a job cannot be told."""
     for line in site.ask("sinfo", "-h", "-N", "-o", "%N %T").splitlines():
         node, state = line.split()
         if state.startswith("drain"):

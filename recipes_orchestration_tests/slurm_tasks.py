@@ -225,14 +225,9 @@ def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> No
 
 
 def forget_all_jobs(site: SlurmSite) -> None:
-    """The controller starts with no jobs, as after MinJobAge.
-
-    It goes on with higher ids: a node that is given one again drains itself (Duplicate jobid).
-    """
-    known = [int(each) for each in site.ask("squeue", "-h", "-t", "all", "-o", "%A").split()]
+    """The controller starts with no jobs, as after MinJobAge."""
     site.kill("slurmctld")
     for name in ("job_state", "job_state.old"):
         (site.folder / "state" / name).unlink(missing_ok=True)
-    first = f"FirstJobId={max(known, default=0) + 1000}"
-    replace(site, settings=replace(site.settings, extra=f"{site.settings.extra}\n{first}")).up()
+    site.up()
     assert site.ask("squeue", "-h", "-t", "all") == ""

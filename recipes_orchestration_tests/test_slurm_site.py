@@ -88,6 +88,17 @@ def test_what_was_killed_is_started_again_and_the_job_goes_on(
 
 
 @pytest.mark.slow
+def test_a_controller_that_lost_its_last_jobs_gives_none_of_their_ids_again(slurm_site: SlurmSite):
+    asked = ("sbatch", "--parsable", "--array=0-3", "-o", "/dev/null", "--wrap", "sleep 300")
+    before = int(slurm_site.ask(*asked))
+    slurm_site.kill("slurmctld")
+    for name in ("job_state", "job_state.old"):
+        (slurm_site.folder / "state" / name).unlink(missing_ok=True)
+    slurm_site.up()
+    assert int(slurm_site.ask(*asked)) > before + 3
+
+
+@pytest.mark.slow
 def test_accounts_are_kept_where_they_are_wanted(slurm_accounting_site: SlurmSite):
     site = slurm_accounting_site
     number = site.ask("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "exit 3").strip()

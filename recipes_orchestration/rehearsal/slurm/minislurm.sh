@@ -92,6 +92,13 @@ if [ ! -s "$D/munge/key" ]; then
   chmod 400 "$D/munge/key"
 fi
 HOST=$(hostname -s)
+# A controller that was killed has forgotten its last ids, and a node that is given one of them again drains itself.
+# An array of 1000 has as many ids, of which the log may name the first alone.
+FIRST=$(sed -n 's/^FirstJobId=//p' "$D/slurm.conf" 2>/dev/null || true)
+if ! alive slurmctld >/dev/null; then
+  LAST=$({ grep -aohE 'JobId=[0-9]+' "$D/log/slurmctld.log" 2>/dev/null || true; } | cut -d= -f2 | sort -n | tail -n 1)
+  FIRST=${LAST:+$((LAST + 2000))}
+fi
 ACCT=AccountingStorageType=accounting_storage/none
 [ "$DBD" = 0 ] || ACCT="AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
@@ -134,6 +141,7 @@ JobCompLoc=$D/log/jobcomp.txt
 MinJobAge=$MINJOBAGE
 MaxArraySize=1001
 MaxJobCount=5000
+FirstJobId=${FIRST:-1}
 KillWait=2
 InactiveLimit=0
 SlurmctldTimeout=30
