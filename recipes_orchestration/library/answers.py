@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import IO
+
+from isal import igzip
+from isal.igzip_lib import IsalError
 
 from ..errors import LibraryError
 from .paths import checked_name
@@ -27,7 +28,7 @@ def answers_name(task: str) -> str:
 def write_lines(lines: Iterable[bytes], stream: IO[bytes]) -> None:
     """Writes lines, each without its line end, as one gzip file. Streams."""
     # Level 1: the answers are few beside what they cost, and landing waits for it.
-    with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1, mtime=0) as sink:
+    with igzip.IGzipFile(fileobj=stream, mode="wb", compresslevel=1, mtime=0) as sink:
         block = bytearray()
         for line in lines:
             block += line[:MAX_LINE_BYTES]
@@ -44,14 +45,14 @@ def read_lines(stream: IO[bytes], path: str) -> Iterator[bytes]:
     Split at `\\n` alone: an answer may hold any other line end of Unicode.
     """
     try:
-        with gzip.GzipFile(fileobj=stream, mode="rb") as source:
+        with igzip.IGzipFile(fileobj=stream, mode="rb") as source:
             rest = b""
             while block := source.read(_BLOCK):
                 *lines, rest = (rest + block).split(b"\n")
                 yield from lines
             if rest:
                 yield rest
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, IsalError) as error:  # pyright: ignore[reportGeneralTypeIssues]
         raise LibraryError(
             f"The answers kept in {path} cannot be read ({error}). Bring the file back from a "
             "copy, or delete it while the provider still has the results."
