@@ -10,6 +10,7 @@ from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .answer_schemas import anthropic_schema
 from .json_values import PICTURE, dump, one_line, quoted
 from .provider import Call, Group
+from .words_alone import words_alone
 
 __all__ = ["ANSWER_TOOL", "ROUTE", "VALUE_TOOL", "batch_line", "make_call"]
 
@@ -30,6 +31,15 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         raise StepError(
             "Anthropic has no embedding models; place the step on openai, gemini, bedrock or local."
         )
+    return words_alone(ask, model, _message)
+
+
+def batch_line(id: str, call: Call) -> bytes:
+    """The call as an entry of the batch's `requests`, with a line end."""
+    return b'{"custom_id":%b,"params":%b}\n' % (quoted(id), one_line(call.body))
+
+
+def _message(ask: Ask, model: str) -> Call:
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": ask.max_tokens,
@@ -42,11 +52,6 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
     if ask.schema is not None:
         body |= _schema(ask.schema, model)
     return Call("anthropic", Group(ROUTE, model), dump(body, ask.pictures))
-
-
-def batch_line(id: str, call: Call) -> bytes:
-    """The call as an entry of the batch's `requests`, with a line end."""
-    return b'{"custom_id":%b,"params":%b}\n' % (quoted(id), one_line(call.body))
 
 
 def _block(part: Part) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .answer_schemas import anthropic_schema
 from .json_values import PICTURE, dump, one_line, quoted
 from .provider import Call, Group
+from .words_alone import words_alone
 
 __all__ = ["CONVERSE", "INVOKE", "batch_line", "make_call"]
 
@@ -43,6 +44,15 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
     """
     if isinstance(ask, EmbedAsk):
         return Call("bedrock", Group(INVOKE, model), dump(_vector(ask, model)))
+    return words_alone(ask, model, _converse)
+
+
+def batch_line(id: str, call: Call) -> bytes:
+    """The call as a record of the batch's file, with a line end."""
+    return b'{"recordId":%b,"modelInput":%b}\n' % (quoted(id), one_line(call.body))
+
+
+def _converse(ask: Ask, model: str) -> Call:
     body: dict[str, Any] = {
         "messages": [{"role": "user", "content": [_block(part) for part in ask.parts]}]
     }
@@ -60,11 +70,6 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         shape = {"jsonSchema": {"name": "answer", "schema": json.dumps(closed)}}
         body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": shape}}
     return Call("bedrock", Group(CONVERSE, model), dump(body, ask.pictures))
-
-
-def batch_line(id: str, call: Call) -> bytes:
-    """The call as a record of the batch's file, with a line end."""
-    return b'{"recordId":%b,"modelInput":%b}\n' % (quoted(id), one_line(call.body))
 
 
 def _closed(ask: Ask, model: str) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from ..errors import StepError
 from ..steps.ask import Ask, EmbedAsk, Part, Text
 from .json_values import PICTURE, dump, one_line, quoted
 from .provider import Call, Group
+from .words_alone import words_alone
 
 __all__ = ["EMBED", "GENERATE", "batch_line", "embeds", "make_call"]
 
@@ -35,6 +36,15 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         if ask.dimensions is not None:
             vector["outputDimensionality"] = ask.dimensions
         return Call("gemini", Group(EMBED, model), dump(vector))
+    return words_alone(ask, model, _generate)
+
+
+def batch_line(id: str, call: Call) -> bytes:
+    """The call as a line of the batch's file, with a line end."""
+    return b'{"key":%b,"request":%b}\n' % (quoted(id), one_line(call.body))
+
+
+def _generate(ask: Ask, model: str) -> Call:
     body: dict[str, Any] = {
         "contents": [{"role": "user", "parts": [_part(part) for part in ask.parts]}]
     }
@@ -42,11 +52,6 @@ def make_call(ask: Ask | EmbedAsk, model: str) -> Call:
         body["systemInstruction"] = {"parts": [{"text": ask.system}]}
     body["generationConfig"] = _settings(ask)
     return Call("gemini", Group(GENERATE, model), dump(body, ask.pictures))
-
-
-def batch_line(id: str, call: Call) -> bytes:
-    """The call as a line of the batch's file, with a line end."""
-    return b'{"key":%b,"request":%b}\n' % (quoted(id), one_line(call.body))
 
 
 def _settings(ask: Ask) -> dict[str, Any]:
