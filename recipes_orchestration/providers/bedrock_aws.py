@@ -188,15 +188,19 @@ def _session(region: str | None) -> Any:
     By itself each would read them anew, which takes longer than a look at all open jobs.
     """
     core: Any = botocore.session.get_session()
-    core.register_component("data_loader", _descriptions(core.get_config_variable("data_path")))
+    loader = _descriptions(core.get_config_variable("data_path"))
+    core.register_component("data_loader", loader)
     session = boto3.Session(botocore_session=core, region_name=region)
-    paths: list[str] = core.get_component("data_loader").search_paths
-    paths[:] = dict.fromkeys(paths)  # each session adds boto3's own
+    loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # each session adds boto3's own
     return session
 
 
 @lru_cache(maxsize=4)
 def _descriptions(path: str | None) -> Any:
+    """Those that `boto3.client` has read for a step's code, where it has, else our own."""
+    usual: Any = boto3.DEFAULT_SESSION
+    if usual is not None and usual._session.get_config_variable("data_path") == path:
+        return usual._session.get_component("data_loader")
     return botocore.loaders.create_loader(path)
 
 
