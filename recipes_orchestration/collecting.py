@@ -10,15 +10,18 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["OFTEN", "collecting_after"]
+__all__ = ["OFTEN", "RARELY", "collecting_after"]
 
 OFTEN = 10_000
 """For code of others: a provider's SDK leaves a circle behind for each page, with its picture."""
+RARELY = 100_000
+"""For our own, which leaves no circles."""
 
 # After so many looks at what is younger, instead of 10, what has lived longest is looked through.
 _LOOKS = 100
 
-_lock = threading.Lock()
+# The end of a block may come in a collection that begins while the lock is held.
+_lock = threading.RLock()
 _usual: list[tuple[int, int, int]] = []
 _asked: list[int] = []
 

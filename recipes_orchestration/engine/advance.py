@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ..collecting import OFTEN, collecting_after
+from ..collecting import OFTEN, RARELY, collecting_after
 from ..errors import HeldBack, NoConsent, PlaceError
 from ..ledger.controls import ControlKind, Scope
 from ..ledger.tasks import TaskHead, TaskRow
@@ -72,7 +72,7 @@ def advance(
     `steps` are those of the stage that are wanted (all when none is named). `now`: a person waits
     for it, so nothing goes as a batch.
     """
-    with collecting_after(OFTEN):
+    with collecting_after(OFTEN if stage.steps[0].provider is None else RARELY):
         seen = _advance(engine, stage, batch, steps, now)
         # Last, so that pages which go anew need not be sent again.
         tidy(engine, stage.place)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from ...collecting import OFTEN, RARELY, collecting_after
 from ...providers.prices import ModelPrices
 from ...providers.provider import BatchLimits, BatchState, BatchStatus, Group, Provider
 from ...providers.recording import Recorder
@@ -107,8 +108,9 @@ class CloudPlace:
             estimate=partial(self._estimate, spec.usual),
         )
         asker = Asker.of(spec, step, self._provider, partial(self._recorder, step.name))
-        for package in packer.packages(asker.calls()):
-            yield [replace(package, group=priced(package.group, self._prices))]
+        with collecting_after(RARELY if asker.recorder is None else OFTEN):
+            for package in packer.packages(asker.calls()):
+                yield [replace(package, group=priced(package.group, self._prices))]
 
     def discard(self, package: Package) -> None:
         """Deletes the package's file, unless plain calls are being made from it."""
