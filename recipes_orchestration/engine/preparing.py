@@ -15,7 +15,7 @@ from .look import BatchView, PageState
 from .spending import reserving
 from .work import sent_record
 
-__all__ = ["NO_SLOT", "Work", "plan_work", "prepare", "steps_of"]
+__all__ = ["NO_SLOT", "Work", "keys_of", "plan_work", "prepare", "steps_of"]
 
 Work = dict[str, tuple[str, ...]]
 """The steps to be run on each page, in order: page_id to step names."""
@@ -63,7 +63,7 @@ def prepare(
     `OverCap` when they may cost more than there is left to spend.
     """
     attempt = engine.ledger.tasks.last_attempt(view.recipe.name, stage.name, view.batch) + 1
-    keys = [_keys(view, work) for work in works]
+    keys = [sorted(keys_of(view, work)) for work in works]
     array, names = _names(stage, view, keys, attempt)
     folders = isinstance(engine.place(stage.place), FarFolders)
     new = [
@@ -111,8 +111,10 @@ def _new_task(
     )
 
 
-def _keys(view: BatchView, work: Work) -> list[str]:
-    return sorted({view.steps[step].keys[page] for page, chain in work.items() for step in chain})
+def keys_of(view: BatchView, work: Work) -> set[str]:
+    """The keys of the results that the work will give."""
+    keys = {step: view.steps[step].keys for step in steps_of(view, work)}
+    return {keys[step][page_id] for page_id, chain in work.items() for step in chain}
 
 
 def _names(

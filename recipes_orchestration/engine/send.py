@@ -19,7 +19,7 @@ from .gates import Gate, gate
 from .land import land_chunk
 from .look import BatchView
 from .pausing import pause_place
-from .preparing import NO_SLOT, Work, plan_work, prepare, steps_of
+from .preparing import NO_SLOT, Work, keys_of, plan_work, prepare, steps_of
 from .reuse import reuse_results
 from .spending import still_over
 from .work import task_spec
@@ -67,7 +67,7 @@ def send(
     """
     sending = Sending()
     work = plan_work(view, steps)
-    claims = {view.steps[step].keys[page_id] for page_id, chain in work.items() for step in chain}
+    claims = keys_of(view, work)
     free = engine.ledger.tasks.free_claims(claims)
     if len(free) < len(claims):
         work = {
@@ -197,7 +197,10 @@ def _send_group(
 
 
 def _work_of(view: BatchView, part: Work, package: Package) -> Work:
-    shas = {view.pages[page_id].sha256 for page_id in package.page_ids}
+    page_ids = package.page_ids
+    if len(page_ids) == len(part):
+        return part
+    shas = {view.pages[page_id].sha256 for page_id in page_ids}
     return {page: chain for page, chain in part.items() if view.pages[page].sha256 in shas}
 
 

@@ -72,7 +72,7 @@ def read_conversed(response: Mapping[str, Any]) -> Answer:
     reason = as_text(response.get("stopReason"))
     if not isinstance(blocks, list) and not reason:
         raise StepError("Bedrock's answer has no message; look at its line in the library.")
-    text = "".join(as_text(as_dict(block).get("text")) for block in as_list(blocks))
+    text = "".join([as_text(as_dict(block).get("text")) for block in as_list(blocks)])
     stop = STOPS.get(reason, Stop.OTHER)
     if stop is Stop.COMPLETE and not text.strip():
         stop = Stop.EMPTY

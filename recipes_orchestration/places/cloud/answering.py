@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+from ...collecting import OFTEN, RARELY, collecting_after
 from ...errors import LedgerError, OverCap, RecipesError, StepError
 from ...providers.json_values import dump
 from ...providers.prices import ModelPrices
@@ -74,6 +75,9 @@ class Reading:
                 self._pages[call_id] = [*pages, page_id]
         self._step = self.asker.step.name
         self._costs = self._new_costs()
+        # One for all answers, as they are read one after another.
+        self._known = LaterNeeds(self._needs)
+        self._context = self.asker.context(self._known)
 
     def _new_costs(self) -> Costs:
         return Costs(self.asker.provider, self._group, self.mode, self.prices, self.sent.sent_at)
@@ -104,6 +108,10 @@ class Reading:
         Broken lines, and lines for calls that were never sent or are there already, are counted
         and left out.
         """
+        with collecting_after(RARELY if self.asker.recorder is None else OFTEN):
+            yield from self._outcomes(lines)
+
+    def _outcomes(self, lines: Iterable[bytes]) -> Iterator[Outcome]:
         provider = self.asker.provider
         for raw in lines:
             line = provider.read_line(raw)
@@ -217,8 +225,8 @@ class Reading:
         failure: Failure | None = None
         try:
             if self.asker.operation.parse is not None and answer is not None:
-                context = self.asker.context(LaterNeeds(lambda: self._needs(page_id)))
-                value = self.asker.operation.parse(answer, context)
+                self._known.page_id = page_id
+                value = self.asker.operation.parse(answer, self._context)
             else:
                 value = self._replayed(line, response, page_id, heard)
             check_value(value)

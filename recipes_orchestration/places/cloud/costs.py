@@ -96,15 +96,17 @@ class Costs:
 
     def _rates_of(self, model: str, batch: bool) -> Rates | None:
         """The prices at the time of asking: looked up once, as the task was sent once."""
-        if (model, batch) not in self._rates:
-            self._rates[model, batch] = rates_of(
+        try:
+            return self._rates[model, batch]
+        except KeyError:
+            rates = self._rates[model, batch] = rates_of(
                 self.provider.name,
                 model,
                 self.asked_at or datetime.now(UTC),
                 batch=batch,
                 overrides=self.prices,
             )
-        return self._rates[model, batch]
+            return rates
 
     def unread(self, group: Group) -> Spent:
         """What an answer cost that only the step's own code can read: nobody knows."""

@@ -9,18 +9,22 @@ __all__ = ["LaterNeeds"]
 
 
 class LaterNeeds(Mapping[str, Any]):
-    """A page's needs by step. `load` gives them."""
+    """The needs by step of the page `page_id`, which changes from answer to answer.
 
-    __slots__ = ("_load",)
+    `load` gives them for a page.
+    """
 
-    def __init__(self, load: Callable[[], Mapping[str, Any]]) -> None:
+    __slots__ = ("_load", "page_id")
+
+    def __init__(self, load: Callable[[str], Mapping[str, Any]]) -> None:
         self._load = load
+        self.page_id = ""
 
     def __getitem__(self, step: str) -> Any:
-        return self._load()[step]
+        return self._load(self.page_id)[step]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._load())
+        return iter(self._load(self.page_id))
 
     def __len__(self) -> int:
-        return len(self._load())
+        return len(self._load(self.page_id))
