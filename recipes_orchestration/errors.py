@@ -128,3 +128,11 @@ class DagsterError(RecipesError):
 
 class PageUnreadable(RecipesError):
     """The bytes of a page are not a page: trying again helps only when the file changes."""
+
+
+class DecoderEnded(RecipesError):
+    """The process that decoded a page ended, or was ended as it took too long: `timed_out`."""
+
+    def __init__(self, words: str, *, timed_out: bool) -> None:
+        super().__init__(words)
+        self.timed_out = timed_out

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from ..errors import ConfigError, StepError
 from ..places.cloud.questions import Asker
+from ..places.decoders import Decoders
 from ..providers.provider import Call
 from ..providers.recording import Recorder
 from ..recipe import Recipe
@@ -59,7 +60,12 @@ def ask_pages(engine: Engine, stage: Stage, pages: Iterable[SampledPage]) -> Ask
         chosen.setdefault(batch, []).append(page_id)
     python = load_operation(step.run, on_model=True).ask is None
     provider, recorder = open_asking(engine.project, stage.place, python=python)
-    with closing(provider), closing(recorder) if recorder else nullcontext():
+    decoders = Decoders()
+    with (
+        closing(provider),
+        closing(recorder) if recorder else nullcontext(),
+        closing(decoders),
+    ):
         for batch, page_ids in chosen.items():
             view = look(engine, stage.recipe, batch, [step.name])
             work = {page_id: (step.name,) for page_id in page_ids if page_id in view.pages}
@@ -67,7 +73,7 @@ def ask_pages(engine: Engine, stage: Stage, pages: Iterable[SampledPage]) -> Ask
             full = tuple(_with_needs(stage.recipe, page, step.needs, asked) for page in spec.pages)
             known = replace(spec, pages=full)
             # A declared step is made into calls without any recorder.
-            asker = Asker.of(known, step, provider, lambda: cast("Recorder", recorder))
+            asker = Asker.of(known, step, provider, lambda: cast("Recorder", recorder), decoders)
             for page, call in asker.calls():
                 if isinstance(call, Call):
                     asked.calls[batch, page.page_id] = call

@@ -6,12 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import Any, Protocol, TypeVar
 
 from PIL import Image
 
 from .decode import decode
 
-__all__ = ["Page"]
+__all__ = ["Apart", "Page"]
+
+_T = TypeVar("_T")
+
+
+class Apart(Protocol):
+    """Decodes a page in another process, and gives what a function of a module makes of it."""
+
+    def __call__(self, page: Page, make: Callable[..., _T], *args: Any) -> _T:
+        """What `make(picture, *args)` gives there. Raises `DecoderEnded` when that ended."""
+        ...
 
 
 @dataclass(frozen=True, init=False)
@@ -20,7 +31,8 @@ class Page:
 
     `page_id` is the path relative to the source, plus `#0003` for the third page inside a file.
     `sha256` is the hash of its bytes. `frame` counts from 0 within a multi-page file and is None
-    for a file that is one page. `fetch` gives the file's bytes.
+    for a file that is one page. `fetch` gives the file's bytes. `apart` decodes it where a page
+    that ends its decoder must not end this process; None is here.
     """
 
     page_id: str
@@ -29,6 +41,7 @@ class Page:
     frame: int | None
     fetch: Callable[[], bytes] = field(repr=False, compare=False)
     max_pixels: int = 150_000_000
+    apart: Apart | None = field(default=None, repr=False, compare=False)
 
     def __init__(
         self,
@@ -38,6 +51,7 @@ class Page:
         frame: int | None,
         fetch: Callable[[], bytes],
         max_pixels: int = 150_000_000,
+        apart: Apart | None = None,
     ) -> None:
         # As they lie: set one after another, frozen fields take four times as long, for each page.
         fields = vars(self)
@@ -47,6 +61,7 @@ class Page:
         fields["frame"] = frame
         fields["fetch"] = fetch
         fields["max_pixels"] = max_pixels
+        fields["apart"] = apart
 
     @property
     def folder(self) -> str:
@@ -64,4 +79,16 @@ class Page:
 
         Raises `PageUnreadable`, with a reason for a person, when the bytes are not a page.
         """
-        return decode(self.data, frame=self.frame or 0, max_pixels=self.max_pixels)
+        if self.apart is None:
+            return decode(self.data, frame=self.frame or 0, max_pixels=self.max_pixels)
+        return Image.frombytes(*self.apart(self, _pixels))
+
+    def pictured(self, make: Callable[..., _T], *args: Any) -> _T:
+        """What `make(picture, *args)` gives, where the page is decoded: the picture is large."""
+        if self.apart is None:
+            return make(self.image, *args)
+        return self.apart(self, make, *args)
+
+
+def _pixels(image: Image.Image) -> tuple[str, tuple[int, int], bytes]:
+    return image.mode, image.size, image.tobytes()

@@ -66,9 +66,8 @@ def picture_of(
     provider has one. Raises `PageUnreadable` when the bytes are no picture, or when it cannot be
     made small enough.
     """
-    data = page.data
-    if (most_bytes is None or len(data) <= most_bytes) and not page.frame:
-        header = plain_header(data)
+    if not page.frame and (most_bytes is None or len(page.data) <= most_bytes):
+        header = plain_header(page.data)
         if (
             header is not None
             and max(header.width, header.height) <= settings.max_side
@@ -76,8 +75,8 @@ def picture_of(
             and settings.format in (None, header.format)
             and (header.grey or not settings.grey)
         ):
-            return Picture(data, f"image/{header.format}")
-    return _encoded(page.image, settings, most_bytes)
+            return Picture(page.data, f"image/{header.format}")
+    return page.pictured(_encoded, settings, most_bytes)
 
 
 def _encoded(image: Image.Image, settings: PictureSettings, most_bytes: int | None) -> Picture:

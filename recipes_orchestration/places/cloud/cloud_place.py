@@ -12,6 +12,7 @@ from ...providers.prices import ModelPrices
 from ...providers.provider import BatchLimits, BatchState, BatchStatus, Group, Provider
 from ...providers.recording import Recorder
 from ...runner.work import TaskSpec, Usual
+from ..decoders import Decoders
 from ..place import Bill, Chunk, Package, Report, Sent, Sought, Standing, State
 from .answer_chunks import all_outcomes, chunks
 from .answering import Reading
@@ -79,6 +80,7 @@ class CloudPlace:
         self._new_recorder = new_recorder
         self._prices = prices
         self._spool = Spool(folder / "spool")
+        self._decoders = Decoders()
         self._plain = PlainTasks(
             provider,
             folder / "answers",
@@ -107,7 +109,8 @@ class CloudPlace:
             worst=self._worst if self._rules.capped else None,
             estimate=partial(self._estimate, spec.usual),
         )
-        asker = Asker.of(spec, step, self._provider, partial(self._recorder, step.name))
+        recorder = partial(self._recorder, step.name)
+        asker = Asker.of(spec, step, self._provider, recorder, self._decoders)
         with collecting_after(RARELY if asker.recorder is None else OFTEN):
             for package in packer.packages(asker.calls()):
                 yield [replace(package, group=priced(package.group, self._prices))]
@@ -202,8 +205,9 @@ class CloudPlace:
         self._plain.wait(seconds)
 
     def close(self) -> None:
-        """Ends the plain calls that have not begun, and the connections."""
+        """Ends the plain calls that have not begun, the connections and the decoders."""
         self._plain.close()
+        self._decoders.close()
         for recorder in self._recorders.values():
             recorder.close()
         self._recorders.clear()
@@ -234,7 +238,7 @@ class CloudPlace:
     def _reading(self, sent: Sent) -> Reading:
         (step,) = sent.spec.steps
         recorder = partial(self._recorder, sent.remote_id)
-        asker = Asker.of(sent.spec, step, self._provider, recorder)
+        asker = Asker.of(sent.spec, step, self._provider, recorder, self._decoders)
         live = LiveAnswers(self._folder / "answers" / f"{sent.name}.live.jsonl")
         self._live[sent.remote_id] = live
         calls = LiveCalls(self._provider, self._prices, live, sent.budget)

@@ -12,17 +12,23 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from ...errors import LibraryError, NotBatchable, PageUnreadable, RecipesError, SourceError
-from ...pages.page import Page
+from ...errors import (
+    DecoderEnded,
+    LibraryError,
+    NotBatchable,
+    PageUnreadable,
+    RecipesError,
+    SourceError,
+)
 from ...providers.provider import Call, Provider
 from ...providers.recording import Clients, Recorder
 from ...recipe import Step
-from ...runner.page_bytes import page_bytes
 from ...runner.run_pages import words_of
 from ...runner.work import Failure, FailureKind, Outcome, PageWork, TaskSpec
 from ...steps.ask import Ready
 from ...steps.registry import load_operation
 from ...steps.step import Context, Operation
+from ..decoders import Decoders
 
 __all__ = ["Asker"]
 
@@ -43,10 +49,16 @@ class Asker:
     provider: Provider
     recorder: Recorder | None
     spec: TaskSpec
+    decoders: Decoders
 
     @classmethod
     def of(
-        cls, spec: TaskSpec, step: Step, provider: Provider, new_recorder: Callable[[], Recorder]
+        cls,
+        spec: TaskSpec,
+        step: Step,
+        provider: Provider,
+        new_recorder: Callable[[], Recorder],
+        decoders: Decoders,
     ) -> Asker:
         """The asker of a step. Raises `StepError` when its operation cannot be loaded.
 
@@ -56,7 +68,7 @@ class Asker:
             sys.path.insert(0, spec.import_path)
         operation = load_operation(step.run, on_model=True)
         coded = operation.ask is None or operation.parse is None
-        return cls(step, operation, provider, new_recorder() if coded else None, spec)
+        return cls(step, operation, provider, new_recorder() if coded else None, spec, decoders)
 
     def calls(self) -> Iterator[tuple[PageWork, Call | Outcome]]:
         """Each page in order with its call, or with its outcome where no call is needed.
@@ -99,7 +111,8 @@ class Asker:
 
     def function(self, work: PageWork, clients: Clients) -> Any:
         """What a Python step's own code gives on the page."""
-        return self.operation.function(self._page(work), self.context(dict(work.needs), clients))
+        page = self.decoders.page(self.spec, work)
+        return self.operation.function(page, self.context(dict(work.needs), clients))
 
     def _turn(self, works: Sequence[PageWork]) -> list[tuple[PageWork, Call | Outcome]]:
         return [(work, self._call(work)) for work in works]
@@ -109,7 +122,8 @@ class Asker:
             if self.operation.ask is None:
                 assert self.recorder is not None
                 return self.recorder.capture(partial(self.function, work))
-            ask = self.operation.ask(self._page(work), self.context(dict(work.needs)))
+            page = self.decoders.page(self.spec, work)
+            ask = self.operation.ask(page, self.context(dict(work.needs)))
             return self.provider.call(ask, self.step.model or "")
         except Ready as ready:
             return Outcome(work.page_id, self.step.name, 0.0, value=ready.value)
@@ -119,21 +133,14 @@ class Asker:
             failure = Failure(FailureKind.UNREADABLE, str(error))
         except SourceError as error:
             failure = Failure(FailureKind.SOURCE, str(error))
+        except DecoderEnded as error:
+            kind = FailureKind.TIMEOUT if error.timed_out else FailureKind.DIED
+            failure = Failure(kind, str(error))
         except RecipesError as error:
             failure = Failure(FailureKind.FAILED, str(error))
         except Exception as error:  # noqa: BLE001  whatever a step raises is the page's
             failure = Failure(FailureKind.FAILED, words_of(error))
         return Outcome(work.page_id, self.step.name, 0.0, failure=failure)
-
-    def _page(self, work: PageWork) -> Page:
-        return Page(
-            page_id=work.page_id,
-            sha256=work.sha256,
-            file=work.file,
-            frame=work.frame,
-            fetch=partial(page_bytes, self.spec.reader, work),
-            max_pixels=self.spec.max_pixels,
-        )
 
 
 def _turns(pages: Sequence[PageWork]) -> Iterator[Sequence[PageWork]]:
