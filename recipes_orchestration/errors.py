@@ -106,6 +106,10 @@ class InDoubt(ProviderError):
     """A batch at the provider may be one of ours and only time will tell: nothing is sent again."""
 
 
+class TakenOver(PlaceError):
+    """Another process has taken over what this one was about to send: it sends nothing."""
+
+
 class HeldBack(RecipesError):
     """A person stopped or paused it: nothing is sent, and it goes on when a person resumes it."""
 

@@ -47,7 +47,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"runner"}),
     frozenset({"steps"}),
     frozenset({"pages"}),
-    frozenset({"collecting", "errors", "rehearsal", "recipe", "stages"}),
+    frozenset({"collecting", "errors", "rehearsal", "recipe", "stages", "still_ours"}),
 )
 PARTS = frozenset[str]().union(*FLOORS)
 MAX_LINES = 300

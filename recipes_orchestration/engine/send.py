@@ -6,12 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
-from ..errors import InDoubt, OverCap, PlaceError, ProviderError, Refused, Unreachable
+from ..errors import (
+    InDoubt,
+    OverCap,
+    PlaceError,
+    ProviderError,
+    Refused,
+    TakenOver,
+    Unreachable,
+)
 from ..ledger.tasks import TaskRow
 from ..places.place import Chunk, Package, Place, Sought
 from ..runner.work import UNANSWERED
 from ..stages import Stage
+from ..still_ours import asked_before_each
 from .beat import beating
 from .causes import note_over_cap
 from .engine import Engine
@@ -210,8 +220,11 @@ def _submit(
     """Asks the place, unless it already has tasks of those names, and writes the ids down."""
     tasks = [task for task, _ in group]
     try:
-        with beating(engine, tasks):
+        with beating(engine, tasks), asked_before_each(partial(_check_ours, engine, tasks)):
             remote_ids = _find_or_submit(engine, place, group)
+    except TakenOver:  # who has the tasks now looks for them, and sends what is not there
+        sending.rival = True
+        return
     except (Refused, Unreachable) as error:  # nothing was sent
         for task in tasks:
             engine.ledger.tasks.dropped(task.id, str(error))
@@ -230,6 +243,12 @@ def _submit(
     for task, remote_id in zip(tasks, remote_ids, strict=True):
         engine.ledger.tasks.sent(task.id, remote_id)
     sending.sent += len(tasks)
+
+
+def _check_ours(engine: Engine, tasks: Sequence[TaskRow]) -> None:
+    ids = {task.id for task in tasks}
+    if engine.ledger.tasks.beat(ids, engine.owner) != ids:
+        raise TakenOver(f"Another process has taken over the task {tasks[0].name}.")
 
 
 def _find_or_submit(

@@ -17,6 +17,7 @@ from typing import Any
 from boto3.s3.transfer import TransferConfig
 
 from ..errors import NotFound, ProviderError, Refused
+from ..still_ours import still_ours
 from .batch_statuses import listed_statuses
 from .bedrock_answers import without_input
 from .bedrock_aws import Aws, SaidNo
@@ -100,6 +101,7 @@ class BedrockBatches:
             config = TransferConfig(max_concurrency=4)
             self._aws.s3.upload_file(str(file), place.bucket, source, Config=config)
         output = f"s3://{place.bucket}/{place.key(job, 'output')}/"
+        still_ours()
         with self._aws.told("create the batch", creates=True):
             made = self._aws.creating.create_model_invocation_job(
                 jobName=job,

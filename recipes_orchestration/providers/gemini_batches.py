@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from google.genai import types
 
 from ..errors import ProviderError, Refused
+from ..still_ours import still_ours
 from .batch_statuses import listed_statuses
 from .byte_lines import split_lines
 from .gemini_calls import embeds
@@ -49,6 +50,7 @@ class GeminiBatches:
         source = self._upload(name, file)
         once = self._sdk.once()
         batches = self._sdk.client.batches
+        still_ours()
         with self._sdk.told("create the batch", creates=True):
             if embeds(group):
                 with warnings.catch_warnings():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..errors import ProviderError, Refused
+from ..errors import ProviderError, Refused, TakenOver
 from .batch_lists import BatchList
 from .json_values import as_dict, as_list, as_text, count, tidy
 from .openai_lines import QUEUE_WAIT, error_words, is_account, is_queue
@@ -58,7 +58,7 @@ class OpenAIBatches:
         }
         try:
             return _id(self._http.create("/batches", body=asked), "batch")
-        except Refused:
+        except (Refused, TakenOver):
             with contextlib.suppress(ProviderError):
                 self._http.delete(f"/files/{quote(file_id, safe='')}")
             raise

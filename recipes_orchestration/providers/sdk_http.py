@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ..errors import ProviderError, Refused
+from ..still_ours import still_ours
 from .byte_lines import split_lines
 from .json_values import as_dict, parse, tidy
 
@@ -119,7 +120,11 @@ class SdkHttp:
     def create(
         self, path: str, headers: Mapping[str, str] | None = None, **body: Any
     ) -> Mapping[str, Any]:
-        """One POST with retries off; `body` is `content`, or `body` and `files`, of the SDK."""
+        """One POST with retries off; `body` is `content`, or `body` and `files`, of the SDK.
+
+        Raises `TakenOver` when it is not ours to send any more.
+        """
+        still_ours()
         options = {"max_retries": 0, "follow_redirects": False, "headers": dict(headers or {})}
         with self._told(f"POST {path}", creates=True):
             response = self._client.post(path, cast_to=self._as_response, options=options, **body)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...errors import ProviderError, Refused, Unreachable
+from ...still_ours import still_ours
 from .calls import bound_calls, refusal, tidy, trouble
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class Hub:
 
     def run(self, order: JobOrder) -> Job:
         """Starts a job, by one request that is never repeated."""
+        still_ours()
         with self.asking(f"start a job in {self.namespace}"):
             return job_of(
                 self.api.run_job(

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import ProviderError, Refused, Unreachable
+from ...still_ours import still_ours
 from .clearing import clear_command, clear_input, cleared
 from .commands import (
     NO_FOLDER,
@@ -170,6 +171,7 @@ class Login:
         sbatch = sbatch_argv(self.rules, array, folder, indexes, rung)
         script = batch_script(self.rules, array, folder, rung)
         command = submit_command(self.root, batch, array, indexes[0], sbatch)
+        still_ours()
         done = self.shell.run(command, script, SUBMIT_SECONDS, self._environment)
         if done.code == NO_FOLDER:
             raise Unreachable(f"{self.place}: {folder} is gone; it is sent again by itself.")
