@@ -14,7 +14,7 @@ __all__ = ["OFTEN", "RARELY", "collecting_after"]
 
 OFTEN = 10_000
 """For code of others: a provider's SDK leaves a circle behind for each page, with its picture."""
-RARELY = 100_000
+RARELY = 250_000
 """For our own, which leaves no circles."""
 
 # After so many looks at what is younger, instead of 10, what has lived longest is looked through.

@@ -32,8 +32,7 @@ def read_result(line: bytes) -> Line | None:
     id, output = entry.get("recordId"), as_dict(entry.get("modelOutput"))
     if not isinstance(id, str) or not id:
         return None
-    error = as_dict(entry.get("error"))
-    if error:
+    if "error" in entry and (error := as_dict(entry["error"])):
         words, account = error_words(error), is_account(error)
         return Line(id, LineKind.ERRORED, words=words, account=account)
     return Line(id, LineKind.SUCCEEDED, output) if output else None
@@ -44,12 +43,11 @@ def without_input(line: bytes) -> bytes:
 
     A record that cannot be read stays as it is.
     """
-    if b'"modelInput"' not in line:
-        return line
     entry = parse(line)
-    if not isinstance(entry, dict):
+    if not isinstance(entry, dict) or "modelInput" not in entry:
         return line
-    return dump({key: value for key, value in as_dict(entry).items() if key != "modelInput"})
+    del entry["modelInput"]
+    return dump(entry)
 
 
 def result_of(id: str, status: int, response: bytes) -> bytes:
@@ -77,7 +75,7 @@ def read_conversed(response: Mapping[str, Any]) -> Answer:
     if stop is Stop.COMPLETE and not text.strip():
         stop = Stop.EMPTY
     words = "" if stop is Stop.COMPLETE else f"stopReason {tidy(reason) or 'missing'}"
-    return Answer(stop, _usage(as_dict(response.get("usage"))), text=text, words=words)
+    return Answer(stop, _usage(as_dict(response.get("usage"))), text, None, words)
 
 
 def read_invoked(response: Mapping[str, Any]) -> Answer:
@@ -110,9 +108,5 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
     """
     cached = count(usage.get("cacheReadInputTokens"))
     written = count(usage.get("cacheWriteInputTokens"))
-    return Usage(
-        tokens_in=count(usage.get("inputTokens")) + cached + written,
-        tokens_out=count(usage.get("outputTokens")),
-        tokens_cached=cached,
-        tokens_cache_write=written,
-    )
+    tokens_in = count(usage.get("inputTokens")) + cached + written
+    return Usage(tokens_in, count(usage.get("outputTokens")), cached, written)
