@@ -106,6 +106,10 @@ class InDoubt(ProviderError):
     """A batch at the provider may be one of ours and only time will tell: nothing is sent again."""
 
 
+class NoDecoder(PlaceError):
+    """The processes that decode pages could not be started: no page is to blame."""
+
+
 class TakenOver(PlaceError):
     """Another process has taken over what this one was about to send: it sends nothing."""
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from recipes_orchestration.errors import DecoderEnded, PageUnreadable
+from recipes_orchestration.errors import DecoderEnded, NoDecoder, PageUnreadable
+from recipes_orchestration.places import decoders as decoders_module
 from recipes_orchestration.places.decoders import Decoders
 from recipes_orchestration.rehearsal import Rehearsal
 from recipes_orchestration.steps import picture
@@ -88,6 +89,24 @@ def test_a_decoder_that_ends_or_hangs_ends_no_process_of_ours(
         deadly.pictured(Broken(hangs))
     assert ended.value.timed_out is hangs
     assert good.pictured(size_of) == (60, 40)
+
+
+def test_no_page_is_to_blame_when_no_decoder_can_be_started(
+    tmp_path: Path, rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch
+):
+    class Full:
+        def schedule(self, *_: Any, **__: Any) -> None:
+            raise RuntimeError("Unable to start worker")
+
+        def stop(self) -> None: ...
+        def join(self) -> None: ...
+
+    monkeypatch.setattr(decoders_module, "worker_pool", lambda _: Full())
+    archive = deadly_archive(tmp_path / "project")
+    with archive.engine() as engine:
+        with pytest.raises(NoDecoder, match=r"a/0000\.png: Unable to start worker"):
+            run_all(engine)
+        assert engine.ledger.holds.attempts_of("letters", "letters", "a/0001") == {}
 
 
 def deadly_archive(folder: Path) -> CloudArchive:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from ..errors import DecoderEnded
+from ..errors import DecoderEnded, NoDecoder
 from ..pages.page import Page
 from ..pages.source import SourceReader
 from ..runner.page_bytes import page_bytes
@@ -59,7 +59,13 @@ class Decoders:
         data = page.data if work.frame is None else work.data
         plain = replace(work, needs={}, data=data)
         asked = [spec.reader, plain, spec.max_pixels, make, args]
-        future = self._started().schedule(_made, asked, timeout=spec.page_timeout)
+        try:
+            future = self._started().schedule(_made, asked, timeout=spec.page_timeout)
+        except RuntimeError as error:
+            raise NoDecoder(
+                f"The processes that decode pages could not take {work.page_id}: {error}. "
+                "Run the recipe again."
+            ) from error
         try:
             return future.result()
         except TimeoutError:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ...collecting import OFTEN, RARELY, collecting_after
-from ...errors import LedgerError, OverCap, RecipesError, StepError
+from ...errors import LedgerError, NoDecoder, OverCap, RecipesError, StepError
 from ...providers.json_values import dump
 from ...providers.prices import ModelPrices
 from ...providers.provider import Group, Line, LineKind
@@ -230,8 +230,8 @@ class Reading:
             else:
                 value = self._replayed(line, response, page_id, heard)
             check_value(value)
-        except (OverCap, LedgerError):
-            raise  # no page is to blame: it lands when there is money for its live calls
+        except (OverCap, LedgerError, NoDecoder):
+            raise  # no page is to blame: it lands when there is money, or a process, for it
         except RecipesError as error:
             failure = Failure(FailureKind.ANSWER, str(error))
         except Exception as error:  # noqa: BLE001  whatever a step makes of an answer is the page's

@@ -15,6 +15,7 @@ from typing import Any
 from ...errors import (
     DecoderEnded,
     LibraryError,
+    NoDecoder,
     NotBatchable,
     PageUnreadable,
     RecipesError,
@@ -127,7 +128,7 @@ class Asker:
             return self.provider.call(ask, self.step.model or "")
         except Ready as ready:
             return Outcome(work.page_id, self.step.name, 0.0, value=ready.value)
-        except (NotBatchable, LibraryError):
+        except (NotBatchable, LibraryError, NoDecoder):
             raise  # no page is to blame
         except PageUnreadable as error:
             failure = Failure(FailureKind.UNREADABLE, str(error))
