@@ -14,7 +14,7 @@ from pebble import ProcessExpired, ProcessPool
 from ..errors import DecoderEnded, NoDecoder
 from ..pages.page import Page
 from ..pages.source import SourceReader
-from ..runner.page_bytes import page_bytes
+from ..runner.page_bytes import page_of
 from ..runner.work import PageWork, TaskSpec
 from .worker_pool import worker_pool
 
@@ -34,15 +34,8 @@ class Decoders:
 
     def page(self, spec: TaskSpec, work: PageWork) -> Page:
         """The page as a step sees it, decoded by a worker within the work's `page_timeout`."""
-        return Page(
-            page_id=work.page_id,
-            sha256=work.sha256,
-            file=work.file,
-            frame=work.frame,
-            fetch=partial(page_bytes, spec.reader, work),
-            max_pixels=spec.max_pixels,
-            apart=partial(self._made, spec, work),
-        )
+        apart = partial(self._made, spec, work)
+        return page_of(spec.reader, work, spec.max_pixels, apart)
 
     def close(self) -> None:
         """Ends the processes."""
@@ -94,6 +87,4 @@ def _made(
     make: Callable[..., _T],
     args: tuple[Any, ...],
 ) -> _T:
-    fetch = partial(page_bytes, reader, work)
-    page = Page(work.page_id, work.sha256, work.file, work.frame, fetch, max_pixels)
-    return make(page.image, *args)
+    return make(page_of(reader, work, max_pixels).image, *args)

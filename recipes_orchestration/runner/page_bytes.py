@@ -1,17 +1,34 @@
-"""The bytes of a page, as they were when it was discovered."""
+"""A page of a task, with the bytes that it had when it was discovered."""
 
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 from ..errors import SourceError
+from ..pages.page import Apart, Page
 from ..pages.source import SourceReader
 from .work import PageWork
 
-__all__ = ["page_bytes", "page_file"]
+__all__ = ["page_bytes", "page_file", "page_of"]
 
 # The file of several pages that was read last: its next page follows at once as a rule.
 _last: dict[tuple[str, str], tuple[str, bytes]] = {}
+
+
+def page_of(
+    reader: SourceReader, work: PageWork, max_pixels: int, apart: Apart | None = None
+) -> Page:
+    """The page as a step sees it. Its bytes are fetched when they are asked for."""
+    return Page(
+        page_id=work.page_id,
+        sha256=work.sha256,
+        file=work.file,
+        frame=work.frame,
+        fetch=partial(page_bytes, reader, work),
+        max_pixels=max_pixels,
+        apart=apart,
+    )
 
 
 def page_bytes(reader: SourceReader, work: PageWork) -> bytes:

@@ -18,7 +18,7 @@ from ..steps.registry import load_operation
 from ..steps.seen import seen_page
 from ..steps.step import Context, Operation
 from .models import Models, words_of
-from .page_bytes import page_bytes
+from .page_bytes import page_of
 from .work import Failure, FailureKind, Outcome, PageWork
 
 __all__ = [
@@ -71,7 +71,7 @@ def outcomes_of(setting: Setting, works: Sequence[PageWork]) -> Iterator[Outcome
     """The outcomes of `run_pages`, each as soon as it is there."""
     if setting.import_path not in sys.path:
         sys.path.insert(0, setting.import_path)
-    pages = {work.page_id: _page(setting, work) for work in works}
+    pages = {work.page_id: page_of(setting.reader, work, setting.max_pixels) for work in works}
     values: dict[str, dict[str, Any]] = {work.page_id: dict(work.needs) for work in works}
     for step in setting.steps:
         ready = [
@@ -108,17 +108,6 @@ def run_step(
         Context(step=step.name, params=step.params, needs=each, model=model) for each in needs
     ]
     yield from _outcomes(step, operation, pages, contexts)
-
-
-def _page(setting: Setting, work: PageWork) -> Page:
-    return Page(
-        page_id=work.page_id,
-        sha256=work.sha256,
-        file=work.file,
-        frame=work.frame,
-        fetch=partial(page_bytes, setting.reader, work),
-        max_pixels=setting.max_pixels,
-    )
 
 
 def operation_of(step: Step) -> Operation:

@@ -6,15 +6,13 @@ import hashlib
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
 from ...errors import PageUnreadable, PlaceError, SourceError
-from ...pages.page import Page
 from ...pages.source import SourceReader
-from ...runner.page_bytes import page_bytes
+from ...runner.page_bytes import page_of
 from ...runner.run_pages import words_of
 from ...runner.work import Failure, FailureKind, PageWork
 from ...steps.seen import png_of, seen_bytes
@@ -104,7 +102,5 @@ def _encode(encoding: Encoding) -> PageFile | Failure:
 
 
 def _picture(encoding: Encoding) -> bytes:
-    work = encoding.work
-    fetch = partial(page_bytes, encoding.reader, work)
-    page = Page(work.page_id, work.sha256, work.file, work.frame, fetch, encoding.max_pixels)
+    page = page_of(encoding.reader, encoding.work, encoding.max_pixels)
     return png_of(page) if encoding.image is None else seen_bytes(page, encoding.image)
