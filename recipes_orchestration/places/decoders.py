@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from ..errors import DecoderEnded, NoDecoder
+from ..errors import NoDecoder
 from ..pages.page import Page
 from ..pages.source import SourceReader
 from ..runner.page_bytes import page_of
 from ..runner.work import PageWork, TaskSpec
-from .worker_pool import worker_pool
+from .worker_pool import decoder_ended, worker_pool
 
 __all__ = ["Decoders"]
 
@@ -61,17 +61,8 @@ class Decoders:
             ) from error
         try:
             return future.result()
-        except TimeoutError:
-            raise DecoderEnded(
-                f"Decoding the page took longer than {spec.page_timeout:g} s (limit page_timeout).",
-                timed_out=True,
-            ) from None
-        except ProcessExpired as error:
-            raise DecoderEnded(
-                "The process that decoded this page ended "
-                f"(exit code {error.exitcode}; often too little memory).",
-                timed_out=False,
-            ) from None
+        except (TimeoutError, ProcessExpired) as error:
+            raise decoder_ended(error, spec.page_timeout) from None
 
     def _started(self) -> ProcessPool:
         with self._lock:

@@ -7,9 +7,12 @@ import os
 import signal
 import threading
 
-from pebble import ProcessPool
+from pebble import ProcessExpired, ProcessPool
 
-__all__ = ["worker_pool"]
+from ..errors import DecoderEnded
+from ..runner.work import Failure, FailureKind
+
+__all__ = ["decoder_ended", "ended_failure", "worker_pool"]
 
 
 def worker_pool(workers: int) -> ProcessPool:
@@ -21,6 +24,23 @@ def worker_pool(workers: int) -> ProcessPool:
         initializer=_start_worker,
         initargs=[workers],
     )
+
+
+def decoder_ended(error: TimeoutError | ProcessExpired, page_timeout: float) -> DecoderEnded:
+    """What it means that a worker took longer than `page_timeout` seconds for a page, or ended."""
+    if isinstance(error, TimeoutError):
+        words = f"Decoding the page took longer than {page_timeout:g} s (limit page_timeout)."
+        return DecoderEnded(words, timed_out=True)
+    words = (
+        "The process that decoded this page ended "
+        f"(exit code {error.exitcode}; often too little memory)."
+    )
+    return DecoderEnded(words, timed_out=False)
+
+
+def ended_failure(ended: DecoderEnded) -> Failure:
+    """The failure of the page that was decoded."""
+    return Failure(FailureKind.TIMEOUT if ended.timed_out else FailureKind.DIED, str(ended))
 
 
 def _start_worker(workers: int) -> None:

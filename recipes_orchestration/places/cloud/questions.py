@@ -30,6 +30,7 @@ from ...steps.ask import Ready
 from ...steps.registry import load_operation
 from ...steps.step import Context, Operation
 from ..decoders import Decoders
+from ..worker_pool import ended_failure
 
 __all__ = ["Asker"]
 
@@ -135,8 +136,7 @@ class Asker:
         except SourceError as error:
             failure = Failure(FailureKind.SOURCE, str(error))
         except DecoderEnded as error:
-            kind = FailureKind.TIMEOUT if error.timed_out else FailureKind.DIED
-            failure = Failure(kind, str(error))
+            failure = ended_failure(error)
         except RecipesError as error:
             failure = Failure(FailureKind.FAILED, str(error))
         except Exception as error:  # noqa: BLE001  whatever a step raises is the page's

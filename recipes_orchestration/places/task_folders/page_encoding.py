@@ -16,7 +16,7 @@ from ...runner.page_bytes import page_of
 from ...runner.run_pages import words_of
 from ...runner.work import Failure, FailureKind, PageWork
 from ...steps.seen import png_of, seen_bytes
-from ..worker_pool import worker_pool
+from ..worker_pool import decoder_ended, ended_failure, worker_pool
 from .page_files import PageFile, extension_of
 
 __all__ = ["Encoders", "Encoding"]
@@ -60,18 +60,8 @@ class Encoders:
         """What became of a page, waited for."""
         try:
             return future.result()
-        except TimeoutError:
-            return Failure(
-                FailureKind.TIMEOUT,
-                f"Decoding the page took longer than {self._page_timeout:g} s (limit "
-                "page_timeout).",
-            )
-        except ProcessExpired as error:
-            return Failure(
-                FailureKind.DIED,
-                "The process that decoded this page ended "
-                f"(exit code {error.exitcode}; often too little memory).",
-            )
+        except (TimeoutError, ProcessExpired) as error:
+            return ended_failure(decoder_ended(error, self._page_timeout))
 
     def close(self) -> None:
         """Ends the processes."""
